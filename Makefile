@@ -1,0 +1,87 @@
+# Everything goes through .venv. The stamps in it say which requirements it holds, so a second call is instant.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+BIN := .venv/bin
+RUN_READY := .venv/.ready-run
+TEST_READY := .venv/.ready-test
+PYTEST_ARGS ?=
+LOCK_ARGS ?=
+
+# docs/PAGE.md is the output of `nexo PAGE doc`.
+GENERATED_PAGES := config
+
+define HELP
+Nexo, a self-hosted instant-messaging server.
+
+  make run         set up and start a server with the embedded database
+  make test        everything: style, types, and all tests against MariaDB, PostgreSQL and Redis
+  make test-fast   only the tests that need no server, under a minute
+
+  make lint        style and types
+  make format      put the code into the project's format
+  make docs        write the generated pages of docs/ anew
+  make lock        pin what pyproject.toml asks for (LOCK_ARGS=--upgrade takes newer versions)
+  make clean       remove .venv and caches, never data/
+
+Some tests only: make test-fast PYTEST_ARGS="-k unread". More in CONTRIBUTING.md.
+endef
+
+.PHONY: help
+help:
+	@: $(info $(HELP))
+
+.PHONY: run
+run: $(RUN_READY)
+	$(BIN)/nexo serve
+
+.PHONY: test
+test: $(TEST_READY) services lint
+	$(BIN)/pytest --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
+
+.PHONY: test-fast
+test-fast: $(TEST_READY)
+	$(BIN)/pytest -m "not servers" $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: $(TEST_READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	MYPYPATH=src:tests $(BIN)/mypy -p harness
+
+.PHONY: format
+format: $(TEST_READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: docs
+docs: $(TEST_READY)
+	for page in $(GENERATED_PAGES); do \
+	    $(BIN)/nexo "$$page" doc > "docs/$$page.md.new"; \
+	    mv "docs/$$page.md.new" "docs/$$page.md"; \
+	done
+
+.PHONY: lock
+lock:
+	PYTHON=$(PYTHON) scripts/lock.sh $(LOCK_ARGS)
+
+.PHONY: services
+services:
+	scripts/test-services.sh
+
+.PHONY: clean
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.* htmlcov dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(RUN_READY): requirements/run.txt pyproject.toml
+	PYTHON=$(PYTHON) scripts/venv.sh requirements/run.txt
+	touch $@
+
+$(TEST_READY): requirements/test.txt pyproject.toml
+	PYTHON=$(PYTHON) scripts/venv.sh requirements/test.txt
+	touch $@

@@ -1,0 +1,3 @@
+"""Nexo: a self-hosted instant-messaging server."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,21 @@
+"""The configuration: one typed tree (`tree.py`), filled from defaults < nexo.toml < environment < flags."""
+
+from nexo.config.fields import Field, redact_url, show
+from nexo.config.loading import Loaded, describe, load, load_with_sources
+from nexo.config.store_url import StoreUrl, parse_store_url, resolve_data_dir, resolve_store_url
+from nexo.config.tree import Config
+
+__all__ = [
+    "Config",
+    "Field",
+    "Loaded",
+    "StoreUrl",
+    "describe",
+    "load",
+    "load_with_sources",
+    "parse_store_url",
+    "redact_url",
+    "resolve_data_dir",
+    "resolve_store_url",
+    "show",
+]

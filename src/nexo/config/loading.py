@@ -1,0 +1,193 @@
+"""Defaults < nexo.toml < environment < flags. What is unknown or wrong is named, with its source."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import inspect as shapes
+
+from nexo.config.fields import ENV_PREFIX, Field, bare, leaves
+from nexo.config.store_url import resolve_data_dir, resolve_store_url
+from nexo.config.tree import Config
+from nexo.errors import StartupError
+
+DEFAULT_FILE = Path("nexo.toml")
+FILE_VARIABLE = "NEXO_CONFIG"
+
+_FIELDS: dict[str, Field] = {field.key: field for field in leaves(Config)}
+_SECTIONS = {key[: match.start()] for key in _FIELDS for match in re.finditer(r"\.", key)}
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    config: Config
+    sources: dict[str, str]  # dotted key → where its value comes from; keys with their default are absent
+
+
+def load(
+    path: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    flags: Mapping[str, object] | None = None,
+) -> Config:
+    """The configuration, or a StartupError with a line per problem, each naming the key and its source.
+
+    `flags` has dotted keys; None stands for a flag that was not given. Without `path`, NEXO_CONFIG names
+    the file; without that, nexo.toml in the working directory is used if it is there.
+    """
+    return load_with_sources(path, env, flags).config
+
+
+def load_with_sources(
+    path: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    flags: Mapping[str, object] | None = None,
+) -> Loaded:
+    env = os.environ if env is None else env
+    problems: list[str] = []
+    values: dict[str, object] = {}
+    sources: dict[str, str] = {}
+    for key, value, source in (
+        *_from_file(_config_file(path, env), problems),
+        *_from_environment(env, problems),
+        *_from_flags(flags or {}, problems),
+    ):
+        field = _FIELDS[key]
+        try:
+            values[key] = msgspec.convert(value, field.annotation)
+            sources[key] = source
+        except msgspec.ValidationError:
+            shown = "" if field.secret else f", not {value!r}"
+            problems.append(f"{key} ({source}) must be {field.type}{shown}")
+    if not problems:
+        config = msgspec.convert(_nested(values), Config)
+        problems = [f"{key} ({sources.get(key, 'default')}): {problem}" for key, problem in _contradictions(config)]
+    if problems:
+        raise StartupError("\n".join(problems))
+    return Loaded(config, sources)
+
+
+def describe() -> list[Field]:
+    return list(_FIELDS.values())
+
+
+_Entries = Iterator[tuple[str, object, str]]
+
+
+def _config_file(path: Path | None, env: Mapping[str, str]) -> Path | None:
+    if path is None and env.get(FILE_VARIABLE):
+        path = Path(env[FILE_VARIABLE])
+    if path is None:
+        return DEFAULT_FILE if DEFAULT_FILE.is_file() else None
+    return path
+
+
+def _from_file(path: Path | None, problems: list[str]) -> _Entries:
+    if path is None:
+        return
+    try:
+        tree = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StartupError(f"cannot read the config file {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise StartupError(f"the config file {path} is not UTF-8 text") from error
+    except tomllib.TOMLDecodeError as error:
+        raise StartupError(f"the config file {path} is not valid TOML: {error}") from error
+
+    def walk(table: dict[str, Any], parents: tuple[str, ...]) -> _Entries:
+        for name, value in table.items():
+            key = ".".join((*parents, name))
+            if key in _FIELDS:
+                yield key, value, f"file {path}"
+            elif isinstance(value, dict) and (value or key in _SECTIONS):
+                yield from walk(value, (*parents, name))
+            elif key in _SECTIONS:
+                problems.append(f"{key} (file {path}) is a section, not a single value")
+            else:
+                problems.append(f"{key} (file {path}) is unknown{_did_you_mean(key, _FIELDS)}")
+
+    yield from walk(tree, ())
+
+
+def _from_environment(env: Mapping[str, str], problems: list[str]) -> _Entries:
+    known = {field.env: field.key for field in _FIELDS.values()}
+    for name, value in sorted(env.items()):
+        if not name.startswith(ENV_PREFIX) or name == FILE_VARIABLE:
+            continue
+        if name in known:
+            yield known[name], _typed(value, known[name]), f"environment variable {name}"
+        else:
+            hint = _did_you_mean(name, [*known, FILE_VARIABLE])
+            problems.append(f"{name} (environment variable) is unknown{hint}")
+
+
+def _from_flags(flags: Mapping[str, object], problems: list[str]) -> _Entries:
+    for key, value in flags.items():
+        if key not in _FIELDS:
+            problems.append(f"{key} (flag) is unknown{_did_you_mean(key, _FIELDS)}")
+        elif value is not None:
+            yield key, _typed(value, key), "flag"
+
+
+def _did_you_mean(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+def _typed(value: object, key: str) -> object:
+    """Text of the environment or a flag as the field's type, or unchanged, to be refused, if it is none."""
+    if not isinstance(value, str):
+        return value
+    try:
+        match bare(shapes.type_info(_FIELDS[key].annotation)):
+            case shapes.BoolType():
+                word = value.strip().lower()
+                return word in _TRUE if word in _TRUE + _FALSE else value
+            case shapes.IntType():
+                return int(value)
+            case shapes.FloatType():
+                return float(value)
+            case shapes.ListType() | shapes.VarTupleType():
+                return [item.strip() for item in value.split(",") if item.strip()]
+            case _:
+                return value
+    except ValueError:
+        return value
+
+
+def _nested(values: Mapping[str, object]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for key, value in values.items():
+        *parents, name = key.split(".")
+        table = tree
+        for parent in parents:
+            table = table.setdefault(parent, {})
+        table[name] = value
+    return tree
+
+
+def _contradictions(config: Config) -> Iterator[tuple[str, str]]:
+    """What no single field can check: (key to name, what is wrong)."""
+    try:
+        resolve_data_dir(config)
+    except StartupError as error:
+        yield "data.dir", str(error)
+        return
+    try:
+        resolve_store_url(config)
+    except StartupError as error:
+        yield "store.url", str(error)
+    if config.group.max_members < config.group.min_create_members:
+        yield "group.max_members", "is less than group.min_create_members"
+    if config.auth.refresh_ttl_s <= config.auth.access_ttl_s:
+        yield "auth.refresh_ttl_s", "must be longer than auth.access_ttl_s"
+    if config.auth.argon2_memory_kib < 8 * config.auth.argon2_parallelism:
+        yield "auth.argon2_memory_kib", "must be at least 8 for each lane (auth.argon2_parallelism)"

@@ -1,0 +1,124 @@
+"""Every setting: its default, its bounds and its help text, and nowhere else.
+
+To add one, add a field or a section here; loading, `nexo config` and docs/config.md follow.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from nexo.config.fields import Section, about
+
+
+class Data(Section, frozen=True):
+    dir: Annotated[str, about("Folder of the embedded default: the database file and the secret.")] = "data"
+
+
+class Store(Section, frozen=True):
+    url: Annotated[
+        str,
+        about(
+            "Where messages are kept: `sqlite:///relative/path`, `sqlite:////absolute/path`, "
+            "`mysql://user:password@host:port/database` (or `mariadb://`), `postgresql://…` "
+            "(or `postgres://`). Empty: SQLite, `nexo.db` in `data.dir`.",
+            secret="url",
+        ),
+    ] = ""
+    pool_size: Annotated[int, about("Connections to a server database.", ge=1, le=1000)] = 8
+    reader_threads: Annotated[int, about("Threads that read from SQLite.", ge=1, le=64)] = 2
+    lock_timeout_ms: Annotated[
+        int, about("How long a transaction waits for a lock or a statement.", ge=50, le=60_000)
+    ] = 2000
+    batch_max: Annotated[int, about("Sends written in one transaction at most.", ge=1, le=10_000)] = 1024
+    linger_ms: Annotated[
+        int,
+        about("How long a transaction waits for more sends to join it; 0 writes at once.", ge=0, le=1000),
+    ] = 0
+    queue_max: Annotated[int, about("Sends that may wait to be written; more are refused `server_busy`.", ge=1)] = (
+        20_000
+    )
+
+
+class Send(Section, frozen=True):
+    deadline_ms: Annotated[
+        int, about("A send that waits longer than this to be written is refused `server_busy`.", ge=1)
+    ] = 3000
+
+
+class Receipts(Section, frozen=True):
+    flush_ms: Annotated[
+        int,
+        about("How often advanced cursors are written; a crash loses at most this much.", ge=1, le=10_000),
+    ] = 100
+    group_push_max_members: Annotated[
+        int, about("Receipts are pushed to authors only in groups up to this size; 0 for none.", ge=0)
+    ] = 100
+
+
+class Pull(Section, frozen=True):
+    # One message (16 KiB of content and as much around it) must always fit, or a client could not go on.
+    max_bytes: Annotated[int, about("A reply with messages is cut at this size.", ge=65_536)] = 262_144
+
+
+class Group(Section, frozen=True):
+    min_create_members: Annotated[int, about("Members a new group needs, its creator included.", ge=1)] = 3
+    max_members: Annotated[int, about("Members a group may have.", ge=1)] = 100_000
+
+
+class Recall(Section, frozen=True):
+    window_s: Annotated[int, about("How long senders may recall a message of theirs.", ge=0)] = 120
+    admin: Annotated[bool, about("Group owners and admins may recall any message at any time.")] = True
+
+
+class Filter(Section, frozen=True):
+    file: Annotated[str, about("Word list of the content filter, one word per line; empty: none.")] = ""
+    mode: Annotated[
+        Literal["mask", "reject", "off"],
+        about("What happens to a message with a listed word: its words become `***`, or it is refused."),
+    ] = "mask"
+
+
+class Auth(Section, frozen=True):
+    secret: Annotated[
+        str,
+        about(
+            "Key that signs access tokens. Empty: made on first start and kept in `data.dir`; "
+            "required with a server database.",
+            secret="value",
+        ),
+    ] = ""
+    access_ttl_s: Annotated[int, about("Life of an access token.", ge=1)] = 1800
+    refresh_ttl_s: Annotated[int, about("Life of a refresh token.", ge=1)] = 2_592_000
+    refresh_grace_s: Annotated[
+        int, about("How long a refresh token still works after it was exchanged.", ge=0, le=600)
+    ] = 30
+    session_cache_s: Annotated[
+        int, about("How long a session found valid is trusted without asking the database.", ge=0, le=30)
+    ] = 30
+    # Argon2id as OWASP recommends it for one lane: 19 MiB, two passes.
+    argon2_memory_kib: Annotated[int, about("Memory for hashing one password.", ge=8, le=4_194_304)] = 19_456
+    argon2_time_cost: Annotated[int, about("Passes when hashing a password.", ge=1, le=100)] = 2
+    argon2_parallelism: Annotated[int, about("Lanes when hashing a password.", ge=1, le=64)] = 1
+    min_password_length: Annotated[int, about("Characters a new password needs.", ge=1, le=128)] = 8
+
+
+class Cache(Section, frozen=True):
+    ttl_s: Annotated[int, about("How long users, members and heads stay cached.", ge=1)] = 300
+
+
+class User(Section, frozen=True):
+    search: Annotated[bool, about("Users may look for others by the beginning of id or nickname.")] = True
+
+
+class Config(Section, frozen=True):
+    data: Data = Data()
+    store: Store = Store()
+    send: Send = Send()
+    receipts: Receipts = Receipts()
+    pull: Pull = Pull()
+    group: Group = Group()
+    recall: Recall = Recall()
+    filter: Filter = Filter()
+    auth: Auth = Auth()
+    cache: Cache = Cache()
+    user: User = User()

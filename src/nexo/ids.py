@@ -1,0 +1,152 @@
+"""Identifiers: their form, how conversations are named, and the time-ordered message id generator."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import string
+import threading
+import time
+from collections.abc import Callable
+
+from nexo.errors import NexoError
+
+AT_ALL = "@all"  # stands for every member in `mentions`; for that reason nobody may be called so
+
+_USER_ID = re.compile(r"[A-Za-z0-9._@-]{1,64}")
+_CLIENT_MSG_ID = re.compile(r"[!-~](?:[ -~]{0,62}[!-~])?")
+_GROUP_ID = re.compile(r"g_[A-Za-z0-9]{12}")
+_ALPHANUMERIC = string.ascii_letters + string.digits
+
+
+def is_user_id(value: str) -> bool:
+    return _USER_ID.fullmatch(value) is not None and value != AT_ALL
+
+
+def check_user_id(value: str, field: str = "user_id") -> None:
+    if not is_user_id(value):
+        raise NexoError(f"bad_{field}", f"{field} must be 1-64 of A-Z a-z 0-9 . _ @ - (and not {AT_ALL})")
+
+
+def check_client_msg_id(value: str) -> None:
+    if not value:
+        raise NexoError("missing_client_msg_id")
+    if _CLIENT_MSG_ID.fullmatch(value) is None:
+        raise NexoError(
+            "bad_client_msg_id", "client_msg_id must be 1-64 printable ASCII characters without outer spaces"
+        )
+
+
+def is_group_id(value: str) -> bool:
+    return _GROUP_ID.fullmatch(value) is not None
+
+
+def new_group_id() -> str:
+    return "g_" + "".join(secrets.choice(_ALPHANUMERIC) for _ in range(12))
+
+
+def new_user_id() -> str:
+    return "u" + "".join(secrets.choice(string.ascii_lowercase + string.digits) for _ in range(11))
+
+
+def new_session_id() -> str:
+    return secrets.token_urlsafe(18)
+
+
+def single_conversation_id(a: str, b: str) -> str:
+    # ids are ASCII, so comparing strings compares bytes
+    return f"si_{a}:{b}" if a < b else f"si_{b}:{a}"
+
+
+def group_conversation_id(group_id: str) -> str:
+    return f"sg_{group_id}"
+
+
+def peers_of(conversation_id: str) -> tuple[str, str] | None:
+    """The two users of a single chat, or None for anything else."""
+    if not conversation_id.startswith("si_"):
+        return None
+    low, colon, high = conversation_id[3:].partition(":")
+    if not colon or not low < high or not is_user_id(low) or not is_user_id(high):
+        return None
+    return low, high
+
+
+def group_of(conversation_id: str) -> str | None:
+    """The group of a group conversation, or None for anything else."""
+    group_id = conversation_id[3:]
+    return group_id if conversation_id.startswith("sg_") and is_group_id(group_id) else None
+
+
+def peer_of(conversation_id: str, user_id: str) -> str | None:
+    """The other side of a single chat in which `user_id` takes part."""
+    peers = peers_of(conversation_id)
+    if peers is None or user_id not in peers:
+        return None
+    return peers[1] if peers[0] == user_id else peers[0]
+
+
+def parse_server_msg_id(value: str | int) -> int:
+    """Ids travel as strings; anything that is not a positive 63-bit number cannot exist."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        number = value
+    elif isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 19:
+        number = int(value)
+    else:
+        raise NexoError("bad_server_msg_id", "server_msg_id is a string of digits")
+    if not 0 < number < 1 << 63:
+        raise NexoError("bad_server_msg_id", "server_msg_id is a string of digits")
+    return number
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+NODE_BITS = 10
+COUNTER_BITS = 12
+MAX_NODES = 1 << NODE_BITS
+_EPOCH_MS = 1_704_067_200_000  # 2024-01-01: 41 bits of milliseconds last until 2093
+
+
+class IdGenerator:
+    """Message ids: milliseconds, node, counter. Never repeats, also when the clock steps back.
+
+    A node number is leased (`store/leases.py`); the lease says from which millisecond its holder may
+    count, so that two holders in succession never meet, and until when it is valid.
+    """
+
+    def __init__(self, node: int, not_before_ms: int = 0, clock: Callable[[], int] = now_ms) -> None:
+        self._set_node(node)
+        self._clock = clock
+        self._last_ms = not_before_ms
+        self._counter = -1
+        self._lock = threading.Lock()
+
+    def _set_node(self, node: int) -> None:
+        if not 0 <= node < MAX_NODES:
+            raise ValueError(f"node must be 0..{MAX_NODES - 1}")
+        self._node = node << COUNTER_BITS
+
+    def take(self, count: int) -> list[int]:
+        """`count` fresh ids, ascending."""
+        with self._lock:
+            now = self._clock()
+            if now > self._last_ms:
+                self._last_ms, self._counter = now, -1
+            ids: list[int] = []
+            while len(ids) < count:
+                if self._counter + 1 >= 1 << COUNTER_BITS:  # borrow from the future rather than wait
+                    self._last_ms, self._counter = self._last_ms + 1, -1
+                self._counter += 1
+                ids.append(((self._last_ms - _EPOCH_MS) << 22) | self._node | self._counter)
+            return ids
+
+    @property
+    def last_ms(self) -> int:
+        return self._last_ms
+
+
+def time_of(server_msg_id: int) -> int:
+    """The millisecond in which an id was made."""
+    return (server_msg_id >> 22) + _EPOCH_MS

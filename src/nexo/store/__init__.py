@@ -1,0 +1,1 @@
+"""The store: SQL, the only truth. Nothing above this package knows SQL."""

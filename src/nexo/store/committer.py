@@ -1,0 +1,403 @@
+"""The group committer: whatever waits is written in one transaction, and everybody gets an answer.
+
+Order is kept by structure. `submit` puts a draft into one queue, at once; one batch at a time is under way
+(on SQLite a second one stands ready behind the writer thread, and takes what waits when its turn comes).
+A conversation that somebody else holds, or that has to be created first, gets a lane: its drafts wait there
+in order, away from the others, until the lane is empty again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import NamedTuple
+
+import structlog
+from msgspec import Struct
+
+from nexo.core.model import Draft, Kind, Sent
+from nexo.errors import NexoError
+from nexo.ids import IdGenerator
+from nexo.store.batch import BatchSql, Outcome, Skipped, write_batch
+from nexo.store.conversations import create_singles
+from nexo.store.engine import CommitUnknown, Conflict, Engine, Script, StoreError, Transient
+from nexo.store.sql import Sql
+
+log = structlog.get_logger()
+
+Answer = Sent | NexoError
+SKIPS_BEFORE_LANE = 3
+UNKNOWN_GIVE_UP_S = 30.0
+
+
+class Pending(Struct, eq=False):
+    draft: Draft
+    answer: Callable[[Answer], None]
+    since: float
+    skips: int = 0
+
+
+class BatchStats(NamedTuple):
+    """One transaction, for the metrics: how many, how long they waited, how long it took."""
+
+    size: int
+    waited_s: float  # all of them together
+    longest_wait_s: float
+    write_s: float
+
+
+class Settings(Struct, frozen=True):
+    batch_max: int = 1024
+    queue_max: int = 20_000
+    deadline_s: float = 3.0
+    linger_s: float = 0.0
+    lanes_max: int = 4  # blocked conversations that are tried at the same time
+
+
+class Committer:
+    def __init__(
+        self,
+        engine: Engine,
+        sql: Sql,
+        batch_sql: BatchSql,
+        new_ids: IdGenerator,
+        settings: Settings,
+        observe: Callable[[BatchStats], None] | None = None,
+    ) -> None:
+        self._engine = engine
+        self._sql = sql
+        self._batch_sql = batch_sql
+        self._ids = new_ids
+        self._settings = settings
+        self._observe = observe
+        self._waiting: deque[Pending] = deque()
+        self._lanes: dict[str, deque[Pending]] = {}
+        self._lock = threading.Lock()  # SQLite's writer thread takes from the queue itself
+        self._wake = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._lane_slots = asyncio.Semaphore(settings.lanes_max)
+        self._expiry: asyncio.TimerHandle | None = None
+        self._ready = False  # a batch stands ready and has not taken anything yet
+        self._under_way = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    # -- the callers' side ---------------------------------------------------------------------------
+
+    def submit(self, draft: Draft, answer: Callable[[Answer], None]) -> None:
+        """Queue a draft. The order of calls is the order in the conversation; `answer` is called once,
+        on the event loop, never from inside this call."""
+        if self._under_way >= self._settings.queue_max:
+            raise NexoError("server_busy", "Too many sends are waiting to be written", retry_after_ms=1000)
+        self._under_way += 1
+        self._idle.clear()
+        self._waiting.append(Pending(draft, answer, time.monotonic()))
+        self._wake.set()
+        if self._expiry is None:
+            self._expiry = asyncio.get_running_loop().call_later(self._settings.deadline_s, self._expire)
+
+    async def send(self, draft: Draft) -> Sent:
+        """As `submit`, for one who wants to wait. Giving up waiting does not take the send back."""
+        done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+        def answer(outcome: Answer) -> None:
+            if not done.done():
+                done.set_result(outcome)
+
+        self.submit(draft, answer)
+        outcome = await done
+        if isinstance(outcome, NexoError):
+            raise outcome
+        return outcome
+
+    @property
+    def under_way(self) -> int:
+        """Sends that were taken and not answered yet."""
+        return self._under_way
+
+    # -- life ----------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        # Two batches in turn keep SQLite's writer thread busy. On a server they could overtake each other.
+        for _ in range(2 if self._engine.name == "sqlite" else 1):
+            self._spawn(self._work())
+
+    async def stop(self, timeout_s: float = 10.0) -> None:
+        """Answer what is under way, then end."""
+        try:
+            await asyncio.wait_for(self._idle.wait(), timeout_s)
+        except TimeoutError:
+            log.warning("committer_stopped_busy", under_way=self._under_way)
+        if self._expiry is not None:
+            self._expiry.cancel()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # -- the main way --------------------------------------------------------------------------------
+
+    async def _work(self) -> None:
+        while True:
+            await self._wake.wait()
+            if self._ready or not self._waiting:  # a batch that has not begun yet will take it
+                self._wake.clear()
+                continue
+            self._ready = True
+            if self._settings.linger_s and len(self._waiting) < self._settings.batch_max:
+                await asyncio.sleep(self._settings.linger_s)
+            await self._commit(_Batch(self, self._take))
+            if self._waiting:
+                self._wake.set()
+
+    def _take(self) -> list[Pending]:
+        """What waits, up to the bound."""
+        with self._lock:
+            self._ready = False
+            waiting, limit = self._waiting, self._settings.batch_max
+            if not self._lanes and len(waiting) <= limit:
+                taken = list(waiting)
+                waiting.clear()
+                return taken
+            return self._divert([waiting.popleft() for _ in range(min(limit, len(waiting)))])
+
+    def _divert(self, items: list[Pending]) -> list[Pending]:
+        """Drafts of a conversation in a lane go there; the others come back. Call with the lock held."""
+        kept = []
+        for pending in items:
+            lane = self._lanes.get(pending.draft.conversation_id)
+            if lane is None:
+                kept.append(pending)
+            else:
+                lane.append(pending)
+        return kept
+
+    async def _commit(self, batch: _Batch) -> None:
+        """See a batch through to an answer for each of its drafts."""
+        conflicts = 0
+        pause_s = 0.005
+        unknown_since: float | None = None
+        while True:
+            started = time.monotonic()
+            try:
+                outcomes = await self._engine.write_once(batch.script, batch.uncertain)
+            except CommitUnknown as error:
+                log.warning("commit_unknown", error=str(error), size=len(batch.items))
+                batch.uncertain = True
+                unknown_since = unknown_since or started
+            except Transient as error:
+                log.info("batch_again", error=str(error), size=len(batch.items))
+            except Conflict as error:
+                # most likely the same client_msg_id from another process: the second look finds its row
+                conflicts += 1
+                if conflicts > 2:
+                    await self._divide(batch, error)
+                    return
+                continue
+            except Exception as error:
+                await self._divide(batch, error)
+                return
+            else:
+                self._settle(batch, outcomes, time.monotonic() - started)
+                if batch.items and all(outcome is Skipped.LOCKED for outcome in outcomes):
+                    await asyncio.sleep(0.002)
+                return
+            if batch.uncertain:
+                if time.monotonic() - (unknown_since or started) > UNKNOWN_GIVE_UP_S:
+                    self._answer_all(batch.items, "internal_error", "The database went away while it was writing")
+                    return
+            else:
+                self._refuse_late(batch)
+                if not batch.items:
+                    return
+            await asyncio.sleep(random.uniform(0.5, 1) * pause_s)
+            pause_s = min(0.25, pause_s * 2)
+
+    async def _divide(self, batch: _Batch, error: Exception) -> None:
+        """Something in this batch cannot be written: find it, so that its neighbours are."""
+        items = batch.items
+        if len(items) == 1:
+            draft = items[0].draft
+            log.error(
+                "send_failed",
+                error=f"{type(error).__name__}: {error}",
+                conversation_id=draft.conversation_id,
+                sender_id=draft.sender_id,
+                client_msg_id=draft.client_msg_id,
+                exc_info=None if isinstance(error, StoreError) else error,
+            )
+            self._answer_all(items, "internal_error", "The message could not be written")
+            return
+        middle = len(items) // 2
+        for part in (items[:middle], items[middle:]):
+            with self._lock:
+                left = self._divert(part)
+            half = _Batch(self, left.copy)
+            half.uncertain = batch.uncertain
+            half.wait = True  # nothing may be skipped here: its successors are in the other half
+            await self._commit(half)
+
+    def _settle(self, batch: _Batch, outcomes: list[Outcome], write_s: float) -> None:
+        if not batch.items:
+            return
+        again: list[Pending] = []
+        new_lanes: list[str] = []
+        answered = 0
+        with self._lock:
+            for pending, outcome in zip(batch.items, outcomes, strict=True):
+                if not isinstance(outcome, Skipped):
+                    continue
+                pending.skips += 1
+                name = pending.draft.conversation_id
+                locked_briefly = outcome is Skipped.LOCKED and pending.skips < SKIPS_BEFORE_LANE
+                if name in self._lanes:
+                    self._lanes[name].append(pending)
+                elif outcome is Skipped.AGAIN or locked_briefly:
+                    again.append(pending)
+                else:
+                    self._lanes[name] = deque([pending])
+                    new_lanes.append(name)
+            self._waiting.extendleft(reversed(again))
+        for pending, outcome in zip(batch.items, outcomes, strict=True):
+            if not isinstance(outcome, Skipped):
+                answered += 1
+                _call(pending, outcome)
+        for name in new_lanes:
+            self._spawn(self._work_lane(name))
+        self._done(answered)
+        if self._observe is not None:
+            now = time.monotonic()
+            waits = [now - write_s - pending.since for pending in batch.items]
+            self._observe(BatchStats(len(waits), sum(waits), max(waits), write_s))
+
+    # -- lanes ---------------------------------------------------------------------------------------
+
+    async def _work_lane(self, name: str) -> None:
+        """One conversation by itself: create it where needed, wait for its lock, write, until empty."""
+        async with self._lane_slots:
+            while first := self._first_in_lane(name):
+                if first.draft.kind == Kind.SINGLE:
+                    try:
+                        await self._engine.write_once(lambda: create_singles(self._sql, [name]))
+                    except (Transient, CommitUnknown, Conflict):
+                        await asyncio.sleep(0.02)
+                    except StoreError as error:
+                        log.error("create_conversation_failed", error=str(error))
+                        self._answer_all(self._empty_lane(name), "internal_error", "The chat could not be created")
+                        continue
+                    except NexoError as error:
+                        for pending in self._empty_lane(name):
+                            _call(pending, error)
+                            self._done(1)
+                        continue
+                batch = _Batch(self, lambda: self._empty_lane(name))
+                batch.wait = True
+                await self._commit(batch)
+
+    def _first_in_lane(self, name: str) -> Pending | None:
+        """None closes the lane."""
+        with self._lock:
+            if lane := self._lanes[name]:
+                return lane[0]
+            del self._lanes[name]
+            return None
+
+    def _empty_lane(self, name: str) -> list[Pending]:
+        with self._lock:
+            items = list(self._lanes[name])
+            self._lanes[name].clear()
+        return items
+
+    # -- refusals ------------------------------------------------------------------------------------
+
+    def _expire(self) -> None:
+        """Refuse what waited too long, and with it what the same sender sent after it to the same place:
+        a retry must not end up behind its successors."""
+        self._expiry = None
+        now = time.monotonic()
+        late: list[Pending] = []
+        with self._lock:
+            for items in (self._waiting, *self._lanes.values()):
+                if items and now - items[0].since >= self._settings.deadline_s:
+                    kept, refused = _split_late(items, now - self._settings.deadline_s)
+                    items.clear()
+                    items.extend(kept)
+                    late += refused
+            oldest = min((items[0].since for items in (self._waiting, *self._lanes.values()) if items), default=None)
+        self._answer_all(late, "server_busy", "The send waited too long to be written and was not saved")
+        if self._under_way:
+            delay = (now if oldest is None else oldest) + self._settings.deadline_s - now
+            self._expiry = asyncio.get_running_loop().call_later(max(0.05, delay), self._expire)
+
+    def _refuse_late(self, batch: _Batch) -> None:
+        """Between two attempts nothing is written: late drafts can still be refused."""
+        kept, late = _split_late(batch.items, time.monotonic() - self._settings.deadline_s)
+        batch.items = kept
+        if late:
+            self._answer_all(late, "server_busy", "The database did not take the send in time; it was not saved")
+
+    def _answer_all(self, items: list[Pending], name: str, detail: str) -> None:
+        for pending in items:
+            _call(pending, NexoError(name, detail, retry_after_ms=1000))
+        self._done(len(items))
+
+    def _done(self, count: int) -> None:
+        self._under_way -= count
+        if self._under_way == 0:
+            self._idle.set()
+
+
+class _Batch:
+    """Drafts on their way into one transaction. They are taken when it begins, and stay for retries."""
+
+    def __init__(self, committer: Committer, take: Callable[[], list[Pending]]) -> None:
+        self._committer = committer
+        self._take = take
+        self._taken = False
+        self.items: list[Pending] = []
+        self.wait = False
+        self.uncertain = False
+
+    def script(self) -> Script[list[Outcome]]:
+        if not self._taken:
+            self.items = self._take()
+            self._taken = True
+        if not self.items:
+            return []
+        committer = self._committer
+        drafts = [pending.draft for pending in self.items]
+        return (
+            yield from write_batch(
+                committer._batch_sql, committer._ids, drafts, wait=self.wait, uncertain=self.uncertain
+            )
+        )
+
+
+def _split_late(items: deque[Pending] | list[Pending], before: float) -> tuple[list[Pending], list[Pending]]:
+    kept: list[Pending] = []
+    late: list[Pending] = []
+    places: set[tuple[str, str]] = set()
+    for pending in items:
+        place = (pending.draft.sender_id, pending.draft.conversation_id)
+        if pending.since <= before or place in places:
+            places.add(place)
+            late.append(pending)
+        else:
+            kept.append(pending)
+    return kept, late
+
+
+def _call(pending: Pending, outcome: Answer) -> None:
+    try:
+        pending.answer(outcome)
+    except Exception:
+        log.exception("answer_failed", client_msg_id=pending.draft.client_msg_id)

@@ -1,0 +1,107 @@
+"""How SQL is run: scripts, and what an engine does with them.
+
+A script is a generator that yields statements and gets their rows. It holds the logic of a transaction
+once, for every engine: SQLite runs it in a thread (one hop per transaction, not per statement), the
+servers' drivers await each statement. Scripts do no I/O of their own and may be run again from the
+start after a transient failure, so they must not leave traces outside the database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Generator, Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Mode(IntEnum):
+    ROWS = 0  # all rows
+    DO = 1  # nothing comes back
+    MANY = 2  # the statement once per parameter tuple
+    EACH = 3  # first row (or None) per parameter tuple; SQLite only, where a round trip costs nothing
+    NOW = 4  # the clock that counts here, in milliseconds
+    PROOF = 5  # did an earlier attempt of this script commit after all?
+
+
+class Stmt(NamedTuple):
+    sql: str
+    params: Sequence[Any]
+    mode: Mode
+
+
+Script = Generator[Stmt, Any, T]
+MakeScript = Callable[[], Generator[Stmt, Any, T_co]]
+
+
+def rows(sql: str, *params: Any) -> Stmt:
+    return Stmt(sql, params, Mode.ROWS)
+
+
+def do(sql: str, *params: Any) -> Stmt:
+    return Stmt(sql, params, Mode.DO)
+
+
+def many(sql: str, params: Sequence[Sequence[Any]]) -> Stmt:
+    return Stmt(sql, params, Mode.MANY)
+
+
+def proof(sql: str, *params: Any) -> Stmt:
+    """Yields True when the connection was lost while the last attempt committed, and the query finds
+    what it wrote. Ask after taking the lock, which waits for a commit still on its way. A script that
+    does not ask must be harmless to run twice."""
+    return Stmt(sql, params, Mode.PROOF)
+
+
+NOW = Stmt("", (), Mode.NOW)
+
+
+class StoreError(Exception):
+    """The database could not do it. Never shown to clients as it is."""
+
+
+class Transient(StoreError):
+    """Nothing was written; the same again may work (deadlock, lock timeout, lost connection)."""
+
+
+class CommitUnknown(StoreError):
+    """The connection was lost while committing: written or not, only a look tells."""
+
+
+class Conflict(StoreError):
+    """A unique key refused a row; nothing was written."""
+
+
+class Engine(Protocol):
+    """One database. `write` runs a script in one transaction and returns after commit; `read` runs one
+    that changes nothing and sees committed data only (at least everything committed before the call)."""
+
+    name: str
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    async def write_once(self, make: MakeScript[T], uncertain: bool = False) -> T:
+        """One attempt. Raises Transient, CommitUnknown, Conflict; any other error rolls back.
+        `uncertain` says that an earlier attempt ended in CommitUnknown."""
+        ...
+
+    async def read(self, make: MakeScript[T]) -> T: ...
+
+
+async def write(engine: Engine, make: MakeScript[T], tries: int = 6) -> T:
+    """Run a transaction until it is done: transient failures are repeated with growing pauses."""
+    attempt, uncertain = 0, False
+    while True:
+        attempt += 1
+        try:
+            return await engine.write_once(make, uncertain)
+        except (Transient, CommitUnknown) as error:
+            uncertain = uncertain or isinstance(error, CommitUnknown)
+            if attempt >= tries:
+                raise
+            await asyncio.sleep(random.uniform(0.5, 1.0) * min(0.5, 0.01 * 2**attempt))

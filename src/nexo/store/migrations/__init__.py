@@ -1,0 +1,1 @@
+"""Alembic migrations, one file per step in `versions/`. `store/migrate.py` runs them."""

@@ -1,0 +1,112 @@
+"""PostgreSQL by asyncpg: a pool of writers with strict timeouts and a pool of readers.
+
+READ COMMITTED; custom plans, because a generic plan made while a table was small costs milliseconds once
+it has grown. A stopped instance frees what it holds: the server ends idle transactions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import asyncpg
+
+from nexo.store.engine import Conflict, Mode, Stmt, StoreError, Transient
+from nexo.store.server import LostConnection
+from nexo.store.sql import numbered
+
+CLOCK_MS = "(extract(epoch from clock_timestamp()) * 1000)::bigint"
+
+_TRANSIENT = (
+    asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.QueryCanceledError,
+    asyncpg.TooManyConnectionsError,
+)
+_LOST = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.InternalClientError,
+    OSError,
+    EOFError,
+)
+
+
+class PostgresDriver:
+    name = "postgresql"
+
+    def __init__(self, target: dict[str, Any], *, pool_size: int, lock_timeout_ms: int) -> None:
+        self._target = target
+        self._pool_size = pool_size
+        self._lock_timeout_ms = lock_timeout_ms
+        self._pools: dict[bool, Any] = {}
+
+    async def open(self) -> None:
+        settings = {
+            "application_name": "nexo",
+            "plan_cache_mode": "force_custom_plan",
+            "default_transaction_isolation": "read committed",
+        }
+        limit = str(self._lock_timeout_ms)
+        strict = {
+            "lock_timeout": limit,
+            "statement_timeout": limit,
+            "idle_in_transaction_session_timeout": limit,
+        }
+        relaxed = {"statement_timeout": "10000", "default_transaction_read_only": "on"}
+        for for_writing, extra in ((True, strict), (False, relaxed)):
+            self._pools[for_writing] = await asyncpg.create_pool(
+                **self._target, min_size=1, max_size=self._pool_size, server_settings=settings | extra
+            )
+
+    async def close(self) -> None:
+        for pool in self._pools.values():
+            try:
+                await asyncio.wait_for(pool.close(), 5)
+            except TimeoutError:
+                pool.terminate()
+        self._pools.clear()
+
+    async def acquire(self, for_writing: bool) -> Any:
+        return await self._pools[for_writing].acquire()
+
+    async def release(self, connection: Any, for_writing: bool) -> None:
+        try:
+            await self._pools[for_writing].release(connection, timeout=2)
+        except (*_LOST, TimeoutError):
+            connection.terminate()
+
+    def abort(self, connection: Any) -> None:
+        if not connection.is_closed():
+            connection.terminate()
+
+    async def run(self, connection: Any, statement: Stmt) -> Any:
+        sql, params, mode = statement
+        if mode is Mode.ROWS:
+            return await connection.fetch(numbered(sql), *params)
+        if mode is Mode.DO:
+            await connection.fetch(numbered(sql), *params)
+            return None
+        if mode is Mode.MANY:
+            await connection.executemany(numbered(sql), params)
+            return None
+        if mode is Mode.NOW:
+            return await connection.fetchval(f"SELECT {CLOCK_MS}")
+        raise StoreError(f"PostgreSQL has no statements of mode {mode.name}")
+
+    async def command(self, connection: Any, word: str) -> None:
+        await connection.execute(word)
+
+    def translate(self, error: Exception) -> StoreError | None:
+        if isinstance(error, asyncpg.UniqueViolationError):
+            return Conflict(str(error))
+        if isinstance(error, _TRANSIENT):
+            return Transient(f"{type(error).__name__}: {error}")
+        if isinstance(error, _LOST):
+            return LostConnection(f"{type(error).__name__}: {error}")
+        if isinstance(error, asyncpg.PostgresError):
+            return StoreError(f"{type(error).__name__}: {error}")
+        return None

@@ -1,0 +1,134 @@
+"""Scripts on a database server: what PostgreSQL and MySQL share, with each driver behind `Driver`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Protocol, TypeVar
+
+from nexo.store.engine import (
+    CommitUnknown,
+    Engine,
+    MakeScript,
+    Mode,
+    Stmt,
+    StoreError,
+    Transient,
+)
+
+T = TypeVar("T")
+
+READ_TIMEOUT_S = 15.0
+
+
+class Driver(Protocol):
+    """One driver library. Connections are its own; errors are translated by `translate`."""
+
+    name: str
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def acquire(self, for_writing: bool) -> Any: ...
+
+    async def release(self, connection: Any, for_writing: bool) -> None: ...
+
+    def abort(self, connection: Any) -> None:
+        """Cut it without a word: the server rolls back."""
+
+    async def run(self, connection: Any, statement: Stmt) -> Any: ...
+
+    async def command(self, connection: Any, word: str) -> None:
+        """BEGIN, COMMIT or ROLLBACK."""
+
+    def translate(self, error: Exception) -> StoreError | None:
+        """None for errors that are not the driver's. Lost connections become LostConnection."""
+
+
+class LostConnection(Transient):
+    """The connection is gone, or the server did not answer in time."""
+
+
+class ServerEngine(Engine):
+    def __init__(self, driver: Driver, lock_timeout_ms: int) -> None:
+        self.name = driver.name
+        self._driver = driver
+        # beyond the server's own timeouts: for a server that does not answer at all
+        self._attempt_s = lock_timeout_ms / 1000 + 3
+
+    async def start(self) -> None:
+        await self._driver.open()
+
+    async def stop(self) -> None:
+        await self._driver.close()
+
+    async def write_once(self, make: MakeScript[T], uncertain: bool = False) -> T:
+        return await self._attempt(make, True, uncertain)
+
+    async def read(self, make: MakeScript[T]) -> T:
+        """Each statement sees what is committed when it starts; a lost connection is tried once more."""
+        try:
+            return await self._attempt(make, False, False)
+        except LostConnection:
+            return await self._attempt(make, False, False)
+
+    async def _attempt(self, make: MakeScript[T], for_writing: bool, uncertain: bool) -> T:
+        driver = self._driver
+        connection: Any = None
+        committing = False
+        try:
+            async with asyncio.timeout(self._attempt_s if for_writing else READ_TIMEOUT_S):
+                connection = await driver.acquire(for_writing)
+                script = make()
+                begun = False
+                result: Any = None
+                try:
+                    while True:
+                        statement = script.send(result)
+                        if for_writing and not begun:
+                            await driver.command(connection, "BEGIN")
+                            begun = True
+                        if statement.mode is not Mode.PROOF:
+                            result = await driver.run(connection, statement)
+                        elif uncertain:
+                            query = Stmt(statement.sql, statement.params, Mode.ROWS)
+                            result = bool(await driver.run(connection, query))
+                        else:
+                            result = False
+                except StopIteration as stop:
+                    if begun:
+                        committing = True
+                        await driver.command(connection, "COMMIT")
+                    return stop.value  # type: ignore[no-any-return]
+                except BaseException as error:
+                    script.close()
+                    if begun and not isinstance(error, (asyncio.CancelledError, TimeoutError)):
+                        await self._rollback(connection)
+                    raise
+        except asyncio.CancelledError:
+            if connection is not None:
+                driver.abort(connection)
+            raise
+        except Exception as error:
+            translated = (
+                LostConnection("no answer in time") if isinstance(error, TimeoutError) else driver.translate(error)
+            )
+            if translated is None:
+                raise
+            if isinstance(translated, LostConnection):
+                if connection is not None:
+                    driver.abort(connection)
+                if committing:
+                    raise CommitUnknown(str(translated)) from error
+            raise translated from error
+        finally:
+            if connection is not None:
+                await driver.release(connection, for_writing)
+
+    async def _rollback(self, connection: Any) -> None:
+        try:
+            await self._driver.command(connection, "ROLLBACK")
+        except Exception as error:
+            if self._driver.translate(error) is None:
+                raise
+            self._driver.abort(connection)

@@ -1,0 +1,174 @@
+"""SQLite: one writer thread, a few reader threads, stdlib sqlite3.
+
+WAL with synchronous=FULL: a commit is on the disk when it returns. The threads take jobs from queues;
+what they produce goes back to the event loop in one callback per transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from nexo.ids import now_ms
+from nexo.store.engine import Conflict, MakeScript, Mode, Script, StoreError, Transient
+
+T = TypeVar("T")
+
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_UNIQUE = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
+
+Job = Callable[[sqlite3.Connection], None]
+
+
+def connect(path: Path, *, busy_ms: int = 2000) -> sqlite3.Connection:
+    # autocommit mode: transactions are begun and ended by us, and nobody else
+    connection = sqlite3.connect(
+        path, isolation_level=None, timeout=busy_ms / 1000, cached_statements=512, check_same_thread=False
+    )
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("PRAGMA cache_size=-65536")
+    connection.execute("PRAGMA temp_store=MEMORY")
+    return connection
+
+
+def run_script(connection: sqlite3.Connection, script: Script[T], begin: str) -> T:
+    """Drive a script to its end. The transaction begins with the first statement: none, none begun."""
+    cursor = connection.cursor()
+    begun = False
+    result: Any = None
+    try:
+        while True:
+            sql, params, mode = script.send(result)
+            if mode is Mode.NOW:
+                result = now_ms()
+                continue
+            if mode is Mode.PROOF:  # a local commit has no unknown end
+                result = False
+                continue
+            if not begun:
+                cursor.execute(begin)
+                begun = True
+            if mode is Mode.ROWS:
+                result = cursor.execute(sql, params).fetchall()
+            elif mode is Mode.EACH:
+                execute = cursor.execute
+                result = [execute(sql, key).fetchone() for key in params]
+            elif mode is Mode.MANY:
+                cursor.executemany(sql, params)
+                result = None
+            else:
+                cursor.execute(sql, params)
+                result = None
+    except StopIteration as stop:
+        if begun:
+            _commit(connection, cursor)
+        return stop.value  # type: ignore[no-any-return]
+    except BaseException as error:
+        script.close()
+        if connection.in_transaction:
+            cursor.execute("ROLLBACK")
+        if isinstance(error, sqlite3.Error):
+            raise _classified(error) from error
+        raise
+
+
+def _commit(connection: sqlite3.Connection, cursor: sqlite3.Cursor) -> None:
+    try:
+        cursor.execute("COMMIT")
+    except sqlite3.Error as error:
+        if connection.in_transaction:
+            cursor.execute("ROLLBACK")
+        raise _classified(error) from error
+
+
+def _classified(error: sqlite3.Error) -> StoreError:
+    code = getattr(error, "sqlite_errorcode", 0)
+    if code & 0xFF in _BUSY:
+        return Transient(str(error))
+    if code in _UNIQUE:
+        return Conflict(str(error))
+    return StoreError(f"{getattr(error, 'sqlite_errorname', 'SQLITE')}: {error}")
+
+
+class SqliteEngine:
+    name = "sqlite"
+
+    def __init__(self, path: Path, *, reader_threads: int = 2, lock_timeout_ms: int = 2000) -> None:
+        self._path = path
+        self._busy_ms = lock_timeout_ms
+        self._reader_count = max(1, reader_threads)
+        self._writes: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._reads: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+
+    async def start(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        plan = [("nexo-writer", self._writes)] + [("nexo-reader", self._reads)] * self._reader_count
+        for thread_name, jobs in plan:
+            connection = connect(self._path, busy_ms=self._busy_ms)
+            thread = threading.Thread(target=_work, args=(connection, jobs), name=thread_name, daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    async def stop(self) -> None:
+        """Everything handed over so far is finished first."""
+        self._writes.put(None)
+        for _ in range(self._reader_count):
+            self._reads.put(None)
+        for thread in self._threads:
+            await asyncio.to_thread(thread.join)
+        self._threads.clear()
+
+    async def write_once(self, make: MakeScript[T], uncertain: bool = False) -> T:
+        return await self._submit(self._writes, make, "BEGIN IMMEDIATE")
+
+    async def read(self, make: MakeScript[T]) -> T:
+        return await self._submit(self._reads, make, "BEGIN")
+
+    async def _submit(self, jobs: queue.SimpleQueue[Job | None], make: MakeScript[T], begin: str) -> T:
+        if not self._threads:
+            raise StoreError("the store is not open")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+
+        def job(connection: sqlite3.Connection) -> None:
+            try:
+                value = run_script(connection, make(), begin)
+            except BaseException as error:
+                _answer(loop, future, None, error)
+            else:
+                _answer(loop, future, value, None)
+
+        jobs.put(job)
+        return await future
+
+
+def _answer(
+    loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], value: Any, error: BaseException | None
+) -> None:
+    def settle() -> None:
+        if future.cancelled():
+            return
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)
+
+    try:
+        loop.call_soon_threadsafe(settle)
+    except RuntimeError:  # the loop is closed: nobody waits any more
+        return
+
+
+def _work(connection: sqlite3.Connection, jobs: queue.SimpleQueue[Job | None]) -> None:
+    try:
+        while (job := jobs.get()) is not None:
+            job(connection)
+    finally:
+        connection.close()

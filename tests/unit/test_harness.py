@@ -1,0 +1,125 @@
+"""The harness itself: a test run that leaves servers behind, or half of them, would spoil all others."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+import redis
+
+from harness import keeper, processes, sql
+from harness.servers import MariaDb, Postgres, Redis, Server
+
+TESTS = Path(__file__).parents[1]
+
+STARTS_EVERYTHING = """
+from harness import processes, servers
+servers.start_all()
+print(processes.scratch_dir(), flush=True)
+input()
+"""
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("kind", [MariaDb, Postgres])
+def test_a_database_server_keeps_committed_rows_through_a_crash(kind: type[MariaDb] | type[Postgres]) -> None:
+    with kind() as server:
+        url = server.create_database()
+        sql.execute(url, "CREATE TABLE t (n INT)")
+        sql.execute(url, "INSERT INTO t VALUES (7)")
+        server.kill()
+        assert keeper.processes_in(server.directory) == []
+        server.start()
+        assert sql.execute(url, "SELECT n FROM t") == [(7,)]
+        server.restart()
+        assert sql.execute(url, "SELECT n FROM t") == [(7,)]
+
+
+@pytest.mark.servers
+def test_redis_keeps_what_it_acknowledged_through_a_crash() -> None:
+    with Redis() as server, redis.Redis.from_url(server.url) as client:
+        client.set("key", "value")
+        server.kill()
+        server.start()
+        assert client.get("key") == b"value"
+
+
+@pytest.mark.servers
+def test_a_paused_redis_hangs_and_then_goes_on() -> None:
+    with Redis() as server, redis.Redis.from_url(server.url, socket_timeout=0.2, retry=None) as client:
+        server.pause()
+        with pytest.raises(redis.TimeoutError):
+            client.ping()
+        server.resume()
+        assert client.ping()
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("kind", [MariaDb, Postgres, Redis])
+def test_a_stopped_server_leaves_no_process_and_no_file(kind: type[Server]) -> None:
+    with kind() as server:
+        assert keeper.processes_in(server.directory)
+        server.pause()  # a server that hangs can be stopped as well
+    assert keeper.processes_in(server.directory) == []
+    assert not server.directory.exists()
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_test_run_that_is_ended_leaves_nothing_behind(how: signal.Signals) -> None:
+    run = subprocess.Popen(
+        [sys.executable, "-c", STARTS_EVERYTHING],
+        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    with run:
+        assert run.stdout is not None
+        scratch = Path(run.stdout.readline().strip())
+        assert len(keeper.processes_in(scratch)) >= 3
+        watchers = [child.pid for child in psutil.Process(run.pid).children() if child.cwd() == "/"]
+        run.send_signal(how)
+    wait_until(lambda: not scratch.exists() and not keeper.processes_in(scratch))
+    wait_until(lambda: not any(psutil.pid_exists(pid) and _is_alive(pid) for pid in watchers))
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_a_process_outside_the_scratch_directory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is not inside"):
+        processes.spawn(["true"], cwd=tmp_path, log=tmp_path / "log")
+
+
+def test_a_fresh_database_is_empty_also_when_another_was_left_in_use(store_url: str, engine_name: str) -> None:
+    if engine_name == "sqlite":
+        assert not Path(store_url.removeprefix("sqlite:///")).exists()
+    else:
+        tables = "SELECT table_name FROM information_schema.tables WHERE table_schema IN ('public', DATABASE())"
+        if engine_name == "postgresql":
+            tables = tables.replace("DATABASE()", "'public'")
+        assert sql.execute(store_url, tables) == []
+
+
+async def test_coroutine_tests_run_on_uvloop() -> None:
+    import asyncio  # placeholder
