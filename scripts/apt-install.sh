@@ -22,6 +22,7 @@ put() {
 }
 take_away() {
     [ ${#added[@]} -eq 0 ] || "${as_root[@]}" rm -f "${added[@]}"
+    "${as_root[@]}" rmdir /etc/postgresql-common/createcluster.d 2>/dev/null || true
 }
 trap take_away EXIT
 
@@ -32,3 +33,8 @@ apt_get=("${as_root[@]}" DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use
 echo "Installing Debian packages: $*"
 "${apt_get[@]}" update
 "${apt_get[@]}" install --yes --no-install-recommends "$@"
+
+# Nor are they started when the machine is next switched on.
+if [ -d /run/systemd/system ]; then
+    "${as_root[@]}" systemctl disable --quiet "${@/%/.service}" 2>/dev/null || true
+fi

@@ -15,10 +15,10 @@ fi
 unset UV_INDEX UV_DEFAULT_INDEX UV_INDEX_URL UV_EXTRA_INDEX_URL UV_FIND_LINKS
 export UV_NO_CONFIG=1
 
-# Nexo itself is built with the pinned backend, see scripts/venv.sh.
+# Nexo itself is built with the pinned backend, see scripts/venv.sh; hatchling asks for editables at that time.
 build_requirements=$("${PYTHON:-python3}" -c '
 import tomllib
-print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")')
+print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], "editables", sep="\n")')
 
 compile() {
     "$uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \

@@ -28,9 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(EngineTally(every_engine_must_run=IN_CI and whole_suite), "engine-tally")
 
 
-@pytest.fixture(
-    params=["sqlite", *(pytest.param(engine, marks=pytest.mark.servers) for engine in SERVER_ENGINES)]
-)
+@pytest.fixture(params=["sqlite", *(pytest.param(engine, marks=pytest.mark.servers) for engine in SERVER_ENGINES)])
 def engine_name(request: pytest.FixtureRequest) -> str:
     """Parametrises a test over the database engines."""
     return str(request.param)

@@ -30,9 +30,7 @@ class EngineTally:
         self._counts: dict[str, Counter[str]] = {engine: Counter() for engine in ENGINES}
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(
-        self, item: pytest.Item
-    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         engine = engine_of(item)
         if engine in self._counts and (report.when == "call" or not report.passed):

@@ -21,8 +21,7 @@ class MariaDb(SqlServer):
         for (connection_id,) in self.execute(open_connections):
             # The sentence is an `IF EXISTS` that KILL itself lacks: a connection may close by itself.
             self.execute(
-                "BEGIN NOT ATOMIC DECLARE CONTINUE HANDLER FOR 1094 BEGIN END; "
-                f"KILL CONNECTION {connection_id}; END"
+                f"BEGIN NOT ATOMIC DECLARE CONTINUE HANDLER FOR 1094 BEGIN END; KILL CONNECTION {connection_id}; END"
             )
         self.execute(f"DROP DATABASE IF EXISTS {database}")
 

@@ -121,9 +121,7 @@ class Server(ABC):
         """Ask the server; raises when it does not answer yet."""
 
     def _launch(self) -> None:
-        self._process = processes.spawn(
-            self._command(), cwd=self.directory, log=self.log, account=self._account
-        )
+        self._process = processes.spawn(self._command(), cwd=self.directory, log=self.log, account=self._account)
         deadline = time.monotonic() + _START_TIMEOUT_S
         while True:
             try:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nexo.config import (
@@ -350,6 +350,7 @@ def test_a_url_that_cannot_be_used_is_refused_with_the_way_out(url: str, reason:
     assert reason in str(caught.value)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60), st.sampled_from(["", "sqlite://", "sqlite:///~", "mysql://", "postgres://u:p@h/"]))
 def test_any_text_is_parsed_or_refused(rest: str, start: str) -> None:
     with contextlib.suppress(StartupError):
@@ -359,6 +360,7 @@ def test_any_text_is_parsed_or_refused(rest: str, start: str) -> None:
 _names = st.text(min_size=1, max_size=12).filter(lambda text: text.isprintable())
 
 
+@settings(deadline=None)
 @given(user=_names, password=_names, database=_names)
 def test_a_redacted_url_says_the_same_but_for_the_password(user: str, password: str, database: str) -> None:
     url = StoreUrl(engine="mysql", host="h", port=1, user=user, password=password, database=database)

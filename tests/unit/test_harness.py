@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -13,9 +14,12 @@ from pathlib import Path
 import psutil
 import pytest
 import redis
+import uvloop
+from hypothesis import given, strategies
 
 from harness import keeper, processes, sql
-from harness.servers import MariaDb, Postgres, Redis, Server
+from harness.coroutines import as_plain_function
+from harness.servers import MariaDb, Postgres, Redis, Server, shared, start_all
 
 TESTS = Path(__file__).parents[1]
 
@@ -81,6 +85,7 @@ def test_a_stopped_server_leaves_no_process_and_no_file(kind: type[Server]) -> N
 @pytest.mark.servers
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_test_run_that_is_ended_leaves_nothing_behind(how: signal.Signals) -> None:
+    start_all()  # where one of them is missing, this says so
     run = subprocess.Popen(
         [sys.executable, "-c", STARTS_EVERYTHING],
         env={**os.environ, "PYTHONPATH": str(TESTS)},
@@ -111,15 +116,61 @@ def test_a_process_outside_the_scratch_directory_is_refused(tmp_path: Path) -> N
         processes.spawn(["true"], cwd=tmp_path, log=tmp_path / "log")
 
 
-def test_a_fresh_database_is_empty_also_when_another_was_left_in_use(store_url: str, engine_name: str) -> None:
+def test_a_test_gets_an_empty_database(store_url: str, engine_name: str) -> None:
     if engine_name == "sqlite":
         assert not Path(store_url.removeprefix("sqlite:///")).exists()
     else:
-        tables = "SELECT table_name FROM information_schema.tables WHERE table_schema IN ('public', DATABASE())"
-        if engine_name == "postgresql":
-            tables = tables.replace("DATABASE()", "'public'")
-        assert sql.execute(store_url, tables) == []
+        assert tables_in(store_url) == []
 
 
-async def test_coroutine_tests_run_on_uvloop() -> None:
-    import asyncio  # placeholder
+@pytest.mark.servers
+@pytest.mark.parametrize("kind", [MariaDb, Postgres])
+async def test_a_database_can_be_dropped_while_a_transaction_holds_its_table(
+    kind: type[MariaDb] | type[Postgres],
+) -> None:
+    server = shared.get(kind)
+    url = server.create_database()
+    sql.execute(url, "CREATE TABLE t (n INT)")
+    async with sql.connected(url) as run:
+        await run("BEGIN")
+        await run("INSERT INTO t VALUES (1)")
+        server.drop_database(url)
+    again = server.create_database()
+    assert tables_in(again) == []
+    server.drop_database(again)
+
+
+def tables_in(url: str) -> list[tuple[object, ...]]:
+    own_schema = "'public'" if url.startswith("postgresql:") else "DATABASE()"
+    return sql.execute(url, f"SELECT table_name FROM information_schema.tables WHERE table_schema = {own_schema}")
+
+
+async def test_a_coroutine_test_runs_on_uvloop() -> None:
+    assert isinstance(asyncio.get_running_loop(), uvloop.Loop)
+
+
+@given(number=strategies.integers())
+async def test_a_coroutine_test_can_be_a_property(number: int) -> None:
+    await asyncio.sleep(0)
+    assert isinstance(number, int)
+
+
+def test_a_coroutine_that_waits_for_ever_is_ended_by_the_alarm() -> None:
+    class TooLong(Exception):
+        pass
+
+    def ring(*_: object) -> None:
+        raise TooLong
+
+    previous = signal.signal(signal.SIGALRM, ring)
+    remaining_s, _ = signal.setitimer(signal.ITIMER_REAL, 0.1)  # of the timeout for this test itself
+    try:
+        with pytest.raises(TooLong):
+            as_plain_function(wait_for_ever)()
+    finally:
+        signal.signal(signal.SIGALRM, previous)
+        signal.setitimer(signal.ITIMER_REAL, remaining_s)
+
+
+async def wait_for_ever() -> None:
+    await asyncio.Event().wait()

@@ -87,8 +87,8 @@ def _sqlite_path(rest: str) -> Path:
 def _expanded(path: str) -> Path:
     try:
         return Path(path).expanduser()
-    except RuntimeError as error:
-        raise StartupError(f"the home folder in {path} cannot be found") from error
+    except (RuntimeError, ValueError) as error:
+        raise StartupError(f"the home folder in {path!r} cannot be found") from error
 
 
 def _server_url(engine: Engine, rest: str) -> StoreUrl:

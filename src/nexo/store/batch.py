@@ -2,7 +2,7 @@
 
 The order is the contract's: locks, idempotency, permission, filter verdict, seq, write. A message that
 cannot be stored gets an error of its own; its neighbours are stored. What each engine does differently
-is behind `BatchSql`.
+is behind `HotSql`.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from nexo.store.engine import Script
 
 SentKey = tuple[str, str]  # sender, client_msg_id
 MemberKey = tuple[int, str]  # conv, user
+SeqKey = tuple[int, int]  # conv, seq
 
 
 class Skipped(Enum):
@@ -70,8 +71,10 @@ class Locked(NamedTuple):
     busy: set[str]  # exist, but are held by somebody else
 
 
-class BatchSql(Protocol):
-    """The statements of a batch in one engine's best form."""
+class HotSql(Protocol):
+    """The statements of a batch, and of the cursor writer, in one engine's best form."""
+
+    exclusive: bool  # a transaction that writes is alone in the database
 
     def lock_conversations(self, names: list[str], wait: bool) -> Script[Locked]:
         """Lock those that exist, in the order given. Without `wait`, what others hold is left out."""
@@ -85,6 +88,15 @@ class BatchSql(Protocol):
 
     def find_past(self, keys: list[MemberKey]) -> Script[dict[MemberKey, list[tuple[int, int]]]]: ...
 
+    def find_conversations(self, names: list[str]) -> Script[dict[str, Conversation]]:
+        """As they are, without a lock."""
+
+    def find_countable(self, keys: list[SeqKey]) -> Script[dict[SeqKey, int]]:
+        """How many countable messages there are up to each of these."""
+
+    def save_members(self, members: list[Member]) -> Script[None]:
+        """Write the cursors and counters of rows that are locked."""
+
     def store(
         self,
         messages: list[tuple[Any, ...]],
@@ -95,7 +107,7 @@ class BatchSql(Protocol):
 
 
 def write_batch(
-    sql: BatchSql, new_ids: IdGenerator, drafts: Sequence[Draft], *, wait: bool, uncertain: bool
+    sql: HotSql, new_ids: IdGenerator, drafts: Sequence[Draft], *, wait: bool, uncertain: bool
 ) -> Script[list[Outcome]]:
     """Store what can be stored; one outcome per draft, in order.
 
@@ -158,7 +170,7 @@ def _answer_again(draft: Draft, row: SentRow, conversation: Conversation | None,
 
 
 def _store_open(
-    sql: BatchSql,
+    sql: HotSql,
     new_ids: IdGenerator,
     open_drafts: list[tuple[int, Draft, Conversation]],
     outcomes: list[Outcome | None],

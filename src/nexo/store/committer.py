@@ -22,7 +22,7 @@ from msgspec import Struct
 from nexo.core.model import Draft, Kind, Sent
 from nexo.errors import NexoError
 from nexo.ids import IdGenerator
-from nexo.store.batch import BatchSql, Outcome, Skipped, write_batch
+from nexo.store.batch import HotSql, Outcome, Skipped, write_batch
 from nexo.store.conversations import create_singles
 from nexo.store.engine import CommitUnknown, Conflict, Engine, Script, StoreError, Transient
 from nexo.store.sql import Sql
@@ -63,14 +63,14 @@ class Committer:
         self,
         engine: Engine,
         sql: Sql,
-        batch_sql: BatchSql,
+        hot_sql: HotSql,
         new_ids: IdGenerator,
         settings: Settings,
         observe: Callable[[BatchStats], None] | None = None,
     ) -> None:
         self._engine = engine
         self._sql = sql
-        self._batch_sql = batch_sql
+        self._hot_sql = hot_sql
         self._ids = new_ids
         self._settings = settings
         self._observe = observe
@@ -376,9 +376,7 @@ class _Batch:
         committer = self._committer
         drafts = [pending.draft for pending in self.items]
         return (
-            yield from write_batch(
-                committer._batch_sql, committer._ids, drafts, wait=self.wait, uncertain=self.uncertain
-            )
+            yield from write_batch(committer._hot_sql, committer._ids, drafts, wait=self.wait, uncertain=self.uncertain)
         )
 
 

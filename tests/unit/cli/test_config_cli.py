@@ -29,7 +29,7 @@ def _in_an_empty_folder_without_settings(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def run(*arguments: str, **env: str) -> Result:
-    return CliRunner().invoke(cli.app, arguments, env=env)
+    return CliRunner().invoke(cli.app, arguments, env=env, prog_name="nexo")
 
 
 def test_the_version_is_printed() -> None:
@@ -48,7 +48,7 @@ def test_every_group_has_an_app_and_help(name: str) -> None:
     assert isinstance(import_module(cli.GROUPS[name].module).app, typer.Typer)
     result = run(name, "--help")
     assert result.exit_code == 0
-    assert f"nexo {name}" in result.stdout or f"root {name}" in result.stdout
+    assert f"nexo {name}" in result.stdout
 
 
 def test_help_loads_none_of_the_groups() -> None:

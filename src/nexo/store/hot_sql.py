@@ -1,4 +1,4 @@
-"""The statements of a batch, per engine. Same meaning, each in the form its engine runs fastest.
+"""The statements that count (see `batch.HotSql`), per engine: same meaning, each in its fastest form.
 
 SQLite: one prepared statement per row (a call costs microseconds; `(a,b) IN (VALUES …)` would scan).
 PostgreSQL: arrays, and everything written in a single statement. MySQL: multi-row lists, kept under the
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from nexo.core.model import Conversation, Member
 from nexo.store import mysql, postgres, rows
-from nexo.store.batch import BatchSql, Locked, MemberKey, SentKey, SentRow, Target
+from nexo.store.batch import HotSql, Locked, MemberKey, SentKey, SentRow, SeqKey, Target
 from nexo.store.engine import NOW, Mode, Script, Stmt, do, many
 from nexo.store.engine import rows as query
 
@@ -70,7 +70,8 @@ def _past(found: Sequence[Any]) -> dict[MemberKey, list[tuple[int, int]]]:
     return spans
 
 
-class SqliteBatch:
+class SqliteHot:
+    exclusive = True
     _conversation = f"SELECT {_CONVERSATION} FROM conversations WHERE conversation_id=?"
     _sent = f"SELECT {_SENT_ROW} FROM messages WHERE sender_id=? AND client_msg_id=?"
     _member = f"SELECT {_MEMBER} FROM members WHERE conv=? AND user_id=?"
@@ -103,6 +104,17 @@ class SqliteBatch:
             found += yield query(self._past, *key)
         return _past(found)
 
+    def find_conversations(self, names: list[str]) -> Script[dict[str, Conversation]]:
+        found = yield Stmt(self._conversation, [(name,) for name in names], Mode.EACH)
+        return {row[1]: Conversation(*row) for row in found if row}
+
+    def find_countable(self, keys: list[SeqKey]) -> Script[dict[SeqKey, int]]:
+        found = yield Stmt("SELECT countable_no FROM messages WHERE conv=? AND seq=?", keys, Mode.EACH)
+        return {key: row[0] for key, row in zip(keys, found, strict=True) if row}
+
+    def save_members(self, members: list[Member]) -> Script[None]:
+        yield many(self._step, [_member_values(item) for item in members])
+
     def store(
         self,
         messages: list[tuple[Any, ...]],
@@ -117,8 +129,10 @@ class SqliteBatch:
             yield many(f"{_INSERT_MENTION}(?,?,?,?)", mentions)
 
 
-class _ServerBatch:
+class _ServerHot:
     """What the servers share: a skipped conversation has to be told from one that does not exist."""
+
+    exclusive = False
 
     def _locked(self, names: list[str], found: Sequence[Any]) -> Script[Locked]:
         conversations = {row[1]: Conversation(*row[:-1]) for row in found}
@@ -133,7 +147,7 @@ class _ServerBatch:
         raise NotImplementedError
 
 
-class PostgresBatch(_ServerBatch):
+class PostgresHot(_ServerHot):
     _conversation = (
         f"SELECT {_CONVERSATION},{postgres.CLOCK_MS} FROM conversations "
         "WHERE conversation_id = ANY(?::text[]) ORDER BY conversation_id FOR UPDATE"
@@ -152,6 +166,11 @@ class PostgresBatch(_ServerBatch):
         "SELECT s.conv,s.user_id,s.from_seq,s.to_seq FROM unnest(?::bigint[],?::text[]) AS k(c,u) "
         "JOIN member_spans s ON s.conv=k.c AND s.user_id=k.u"
     )
+    _save = (
+        f"UPDATE members m SET {_assignments(rows.MEMBER_SENT, 'v')} "
+        f"FROM unnest({','.join(['?::bigint[]'] * 8)},?::text[]) "
+        f"AS v({rows.columns(rows.MEMBER_SENT)},conv,user_id) WHERE m.conv=v.conv AND m.user_id=v.user_id"
+    )
     # one statement, one round trip: the three parts touch different tables
     _store = (
         f"WITH inserted AS ({_INSERT_MESSAGE.replace(' VALUES ', '')} SELECT * FROM unnest("
@@ -159,10 +178,7 @@ class PostgresBatch(_ServerBatch):
         "?::bigint[],?::text[],?::text[],?::bigint[],?::bigint[])), "
         f"grown AS (UPDATE conversations c SET {_assignments(rows.CONVERSATION_SENT, 'v')} "
         f"FROM unnest({','.join(['?::bigint[]'] * 5)}) AS v({rows.columns(rows.CONVERSATION_SENT)},id) "
-        "WHERE c.id=v.id) "
-        f"UPDATE members m SET {_assignments(rows.MEMBER_SENT, 'v')} "
-        f"FROM unnest({','.join(['?::bigint[]'] * 8)},?::text[]) "
-        f"AS v({rows.columns(rows.MEMBER_SENT)},conv,user_id) WHERE m.conv=v.conv AND m.user_id=v.user_id"
+        f"WHERE c.id=v.id) {_save}"
     )
     _mention = (
         f"{_INSERT_MENTION.replace(' VALUES ', '')} SELECT * FROM unnest(?::bigint[],?::text[],?::bigint[],?::text[])"
@@ -190,6 +206,22 @@ class PostgresBatch(_ServerBatch):
     def find_past(self, keys: list[MemberKey]) -> Script[dict[MemberKey, list[tuple[int, int]]]]:
         return _past((yield query(self._past, [key[0] for key in keys], [key[1] for key in keys])))
 
+    def find_conversations(self, names: list[str]) -> Script[dict[str, Conversation]]:
+        found = yield query(f"SELECT {_CONVERSATION} FROM conversations WHERE conversation_id = ANY(?::text[])", names)
+        return {row[1]: Conversation(*row) for row in found}
+
+    def find_countable(self, keys: list[SeqKey]) -> Script[dict[SeqKey, int]]:
+        found = yield query(
+            "SELECT m.conv,m.seq,m.countable_no FROM unnest(?::bigint[],?::bigint[]) AS k(c,s) "
+            "JOIN messages m ON m.conv=k.c AND m.seq=k.s",
+            [key[0] for key in keys],
+            [key[1] for key in keys],
+        )
+        return {(row[0], row[1]): row[2] for row in found}
+
+    def save_members(self, members: list[Member]) -> Script[None]:
+        yield do(self._save, *zip(*(_member_values(item) for item in members), strict=True))
+
     def store(
         self,
         messages: list[tuple[Any, ...]],
@@ -207,7 +239,7 @@ class PostgresBatch(_ServerBatch):
             yield do(self._mention, *zip(*mentions, strict=True))
 
 
-class MysqlBatch(_ServerBatch):
+class MysqlHot(_ServerHot):
     _max_keys = 500
     _max_rows = 1000
 
@@ -276,6 +308,24 @@ class MysqlBatch(_ServerBatch):
             )
         return found
 
+    def find_conversations(self, names: list[str]) -> Script[dict[str, Conversation]]:
+        found: list[Any] = []
+        for chunk in _chunks(names, self._max_keys):
+            marks = ",".join("?" * len(chunk))
+            found += yield query(
+                f"SELECT {_CONVERSATION} FROM conversations WHERE conversation_id IN ({marks})", *chunk
+            )
+        return {row[1]: Conversation(*row) for row in found}
+
+    def find_countable(self, keys: list[SeqKey]) -> Script[dict[SeqKey, int]]:
+        found = yield from self._by_pairs("SELECT conv,seq,countable_no FROM messages", "conv", "seq", keys)
+        return {(row[0], row[1]): row[2] for row in found}
+
+    def save_members(self, members: list[Member]) -> Script[None]:
+        yield from self._update(
+            "members", rows.MEMBER_SENT, ("conv", "user_id"), [_member_values(item) for item in members]
+        )
+
     def store(
         self,
         messages: list[tuple[Any, ...]],
@@ -290,9 +340,7 @@ class MysqlBatch(_ServerBatch):
             ("id",),
             [_conversation_values(item) for item in conversations],
         )
-        yield from self._update(
-            "members", rows.MEMBER_SENT, ("conv", "user_id"), [_member_values(item) for item in members]
-        )
+        yield from self.save_members(members)
         if mentions:
             yield from self._insert(_INSERT_MENTION, mentions)
 
@@ -318,8 +366,8 @@ class MysqlBatch(_ServerBatch):
             )
 
 
-BATCH_SQL: dict[str, type[BatchSql]] = {
-    "sqlite": SqliteBatch,
-    "mysql": MysqlBatch,
-    "postgresql": PostgresBatch,
+HOT_SQL: dict[str, type[HotSql]] = {
+    "sqlite": SqliteHot,
+    "mysql": MysqlHot,
+    "postgresql": PostgresHot,
 }

@@ -1,0 +1,230 @@
+"""Cursors: advanced in memory, written in batches; forward only, and never beyond what is visible.
+
+Losing what waits here in a crash only repeats deliveries. `mark_read` writes through.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import structlog
+
+from nexo.core.model import Conversation, CursorChange, Member
+from nexo.core.unread import unread
+from nexo.core.visibility import visible_head
+from nexo.errors import NexoError
+from nexo.ids import AT_ALL
+from nexo.store.batch import HotSql
+from nexo.store.database import Database
+from nexo.store.engine import Script, StoreError
+from nexo.store.engine import rows as query
+
+log = structlog.get_logger()
+
+PENDING_MAX = 100_000
+FLUSH_MAX = 2_000
+
+
+class Advance(NamedTuple):
+    """Move a user's cursors in a conversation up to these seqs (0: leave it)."""
+
+    conversation_id: str
+    user_id: str
+    delivered_seq: int
+    read_seq: int
+
+
+class Advanced(NamedTuple):
+    changes: list[CursorChange]
+    members: dict[tuple[str, str], tuple[Member, Conversation]]  # as they are now
+
+
+def advance(sql: HotSql, wanted: Sequence[Advance]) -> Script[Advanced]:
+    """One transaction for many members. Rows are locked in the order in which the committer locks them."""
+    conversations = yield from sql.find_conversations(sorted({item.conversation_id for item in wanted}))
+    keys = {
+        (conversations[item.conversation_id].id, item.user_id): item
+        for item in wanted
+        if item.conversation_id in conversations
+    }
+    locked = yield from sql.lock_members(sorted(keys))
+    if not sql.exclusive:
+        # Their own sends may have been committed meanwhile; from here on they wait for us.
+        conversations = yield from sql.find_conversations(sorted(conversations))
+    countable = yield from _countable(sql, keys, locked, conversations)
+    changed: list[Member] = []
+    changes: list[CursorChange] = []
+    members: dict[tuple[str, str], tuple[Member, Conversation]] = {}
+    for key, member in locked.items():
+        item = keys[key]
+        conversation = conversations[item.conversation_id]
+        members[item.conversation_id, item.user_id] = (member, conversation)
+        before = (member.delivered_seq, member.read_seq)
+        upper = visible_head(member, conversation)
+        read_seq = max(member.read_seq, min(item.read_seq, upper))
+        delivered_seq = max(member.delivered_seq, min(item.delivered_seq, upper), read_seq)
+        if (delivered_seq, read_seq) == before:
+            continue
+        if member.own_above:
+            if read_seq > member.read_seq:
+                read_seq = yield from _step_over_own(member, read_seq, upper)
+            delivered_seq = yield from _step_over_own(member, max(delivered_seq, read_seq), upper)
+        if read_seq > member.read_seq:
+            number = countable.get((member.conv, read_seq))
+            if number is None:
+                number = (yield from sql.find_countable([(member.conv, read_seq)]))[member.conv, read_seq]
+            yield from _move_read(member, conversation, read_seq, number)
+        member.delivered_seq = delivered_seq
+        changed.append(member)
+        changes.append(CursorChange(item.conversation_id, item.user_id, before[0], delivered_seq, before[1], read_seq))
+    if changed:
+        yield from sql.save_members(changed)
+    return Advanced(changes, members)
+
+
+def _countable(
+    sql: HotSql,
+    keys: dict[tuple[int, str], Advance],
+    locked: dict[tuple[int, str], Member],
+    conversations: dict[str, Conversation],
+) -> Script[dict[tuple[int, int], int]]:
+    """The running numbers at the places where read cursors will stop. Heads are known already."""
+    known: dict[tuple[int, int], int] = {}
+    wanted: set[tuple[int, int]] = set()
+    for key, member in locked.items():
+        item = keys[key]
+        conversation = conversations[item.conversation_id]
+        known[conversation.id, conversation.head_seq] = conversation.countable
+        if member.to_seq is not None and member.to_countable is not None:
+            known[conversation.id, member.to_seq] = member.to_countable
+        read_seq = min(item.read_seq, visible_head(member, conversation))
+        if read_seq > member.read_seq:
+            wanted.add((conversation.id, read_seq))
+    if missing := sorted(wanted - known.keys()):
+        known |= yield from sql.find_countable(missing)
+    return known
+
+
+def _step_over_own(member: Member, seq: int, upper: int) -> Script[int]:
+    """Go on over one's own messages that follow right after `seq`: there is nothing to acknowledge."""
+    if member.last_own_seq <= seq or seq >= upper:
+        return seq
+    found = yield query(
+        "SELECT seq FROM messages WHERE conv=? AND seq>? AND seq<=? AND (sender_id<>? OR msg_type>=100) "
+        "ORDER BY seq LIMIT 1",
+        member.conv,
+        seq,
+        member.last_own_seq,
+        member.user_id,
+    )
+    return min(upper, found[0][0] - 1 if found else member.last_own_seq)
+
+
+def _move_read(member: Member, conversation: Conversation, read_seq: int, countable_no: int) -> Script[None]:
+    """Move the read cursor and take what it passes out of the counters."""
+    passed = (member.conv, member.read_seq, read_seq)
+    if member.own_above:
+        if read_seq >= member.last_own_seq:
+            member.own_above = 0
+        else:
+            # Own messages on both sides of the new place: count the passed ones. Rare, and each is passed once.
+            ((own,),) = yield query(
+                "SELECT count(*) FROM messages WHERE conv=? AND seq>? AND seq<=? AND sender_id=? AND msg_type<100",
+                *passed,
+                member.user_id,
+            )
+            member.own_above -= own
+    if member.mention_unread:
+        ((mine,),) = yield query(
+            "SELECT count(*) FROM mentions WHERE conv=? AND seq>? AND seq<=? AND user_id=?", *passed, member.user_id
+        )
+        member.mention_unread -= mine
+    at_all = conversation.at_all_count if member.to_at_all is None else member.to_at_all
+    if at_all > member.at_all_base:
+        ((others,),) = yield query(
+            "SELECT count(*) FROM mentions WHERE conv=? AND seq>? AND seq<=? AND user_id=? AND sender_id<>?",
+            *passed,
+            AT_ALL,
+            member.user_id,
+        )
+        member.at_all_base += others
+    member.read_seq = read_seq
+    member.read_countable = countable_no
+
+
+class CursorWriter:
+    """Collects advances and writes them every `flush_s`; `tell` learns what moved, after it is committed."""
+
+    def __init__(
+        self, database: Database, sql: HotSql, flush_s: float, tell: Callable[[list[CursorChange]], None] | None = None
+    ) -> None:
+        self._database = database
+        self._sql = sql
+        self._flush_s = flush_s
+        self._tell = tell
+        self._pending: dict[tuple[str, str], Advance] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._flushing = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def advance(self, user_id: str, conversation_id: str, *, delivered_seq: int = 0, read_seq: int = 0) -> None:
+        """Note that a user has acknowledged. The caller has asked the visibility gate before."""
+        key = (conversation_id, user_id)
+        old = self._pending.get(key)
+        if old is not None:
+            delivered_seq, read_seq = max(old.delivered_seq, delivered_seq), max(old.read_seq, read_seq)
+        elif len(self._pending) >= PENDING_MAX:
+            raise NexoError("server_busy", "Too many acknowledgements are waiting to be written", retry_after_ms=1000)
+        self._pending[key] = Advance(conversation_id, user_id, delivered_seq, read_seq)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._flush_s, self._start_flush)
+
+    def _start_flush(self) -> None:
+        self._timer = None
+        task = asyncio.get_running_loop().create_task(self.flush())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    @property
+    def pending(self) -> int:
+        return len(self._pending)
+
+    async def flush(self) -> None:
+        """Write what waits. What the database does not take now is kept for the next time."""
+        async with self._flushing:
+            while self._pending:
+                items = [self._pending.pop(key) for key in list(self._pending)[:FLUSH_MAX]]
+                try:
+                    advanced = await self._database.write(partial(advance, self._sql, items))
+                except StoreError as error:
+                    log.warning("cursors_not_written", error=str(error), count=len(items))
+                    for item in items:
+                        self.advance(
+                            item.user_id,
+                            item.conversation_id,
+                            delivered_seq=item.delivered_seq,
+                            read_seq=item.read_seq,
+                        )
+                    return
+                if self._tell is not None and advanced.changes:
+                    self._tell(advanced.changes)
+
+    async def mark_read(self, user_id: str, conversation_id: str, seq: int) -> tuple[int, int]:
+        """Move the read cursor now; where it is and how much is unread, as committed."""
+        item = Advance(conversation_id, user_id, seq, seq)
+        advanced = await self._database.write(partial(advance, self._sql, [item]))
+        if self._tell is not None and advanced.changes:
+            self._tell(advanced.changes)
+        if (conversation_id, user_id) not in advanced.members:
+            raise NexoError("conversation_not_found")
+        member, conversation = advanced.members[conversation_id, user_id]
+        return member.read_seq, unread(member, conversation)
+
+    async def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        await self.flush()
+        await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,0 +1,498 @@
+"""Groups: every change under the conversation's lock, each told by an event with its own seq.
+
+A script here is run once more when the connection was lost while it committed; the id of its event, made
+beforehand, tells whether the first run counted (`Change.done_before`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, NamedTuple
+
+from nexo.core import policy
+from nexo.core.model import (
+    MUTED_FOREVER,
+    ROLE_NAMES,
+    Conversation,
+    ConversationStatus,
+    Group,
+    GroupMember,
+    JoinRequest,
+    Kind,
+    Member,
+    MemberStatus,
+    Message,
+    MsgType,
+    Role,
+)
+from nexo.core.unread import close_span, open_span
+from nexo.errors import NexoError
+from nexo.ids import group_conversation_id
+from nexo.store import rows
+from nexo.store.conversations import append_event, lock_conversation, lock_member, lock_members, save_conversation
+from nexo.store.engine import NOW, Script, Stmt, do, proof
+from nexo.store.engine import rows as query
+from nexo.store.sql import Sql
+
+INSERT_ROWS = 200
+_GROUP = (
+    "g.group_id,g.name,g.introduction,g.announcement,g.avatar,g.group_type,g.creator_id,g.owner_id,g.join_policy,"
+    "g.extra,c.status,c.member_count,c.mute_until,g.created_at"
+)
+_MEMBER_STATE = (
+    "role",
+    "status",
+    "from_seq",
+    "to_seq",
+    "to_countable",
+    "to_at_all",
+    "has_past",
+    "delivered_seq",
+    "read_seq",
+    "read_countable",
+    "own_above",
+    "last_own_seq",
+    "mention_unread",
+    "at_all_base",
+    "muted_until",
+)
+
+
+class Changed(NamedTuple):
+    """What a change did: the event that tells of it (none when there was nothing to do), and whom it
+    let in, kept out or found already there."""
+
+    event: Message | None = None
+    added: list[str] = []  # noqa: RUF012 - never changed
+    skipped: list[tuple[str, str]] = []  # noqa: RUF012
+    member_epoch: int = 0
+
+
+class Change:
+    """One change of one group by one actor, with everything it locked."""
+
+    def __init__(self, sql: Sql, group_id: str, actor_id: str, event_id: int) -> None:
+        self.sql = sql
+        self.group_id = group_id
+        self.actor_id = actor_id
+        self.event_id = event_id
+        self.now_ms = 0
+        self.conversation: Conversation
+        self.memo: Changed | None = None  # what an earlier attempt was about to commit
+
+    def open(self) -> Script[bool]:
+        """Take the lock. True: an earlier attempt of this change is committed already."""
+        conversation = yield from lock_conversation(self.sql, group_conversation_id(self.group_id))
+        if conversation is None:
+            raise NexoError("group_not_found")
+        if self.memo is not None and (yield proof("SELECT 1 FROM messages WHERE server_msg_id=?", self.event_id)):
+            return True
+        policy.check_open(conversation)
+        self.conversation = conversation
+        self.now_ms = yield NOW
+        return False
+
+    def actor(self) -> Script[Member]:
+        member = yield from lock_member(self.sql, self.conversation.id, self.actor_id)
+        if member is None or member.status != MemberStatus.NORMAL:
+            raise NexoError("not_group_member")
+        return member
+
+    def actor_and(self, user_id: str) -> Script[tuple[Member, Member]]:
+        """The actor and the member they act on, who must be one."""
+        found = yield from lock_members(self.sql, self.conversation.id, [self.actor_id, user_id])
+        actor, target = found.get(self.actor_id), found.get(user_id)
+        if actor is None or actor.status != MemberStatus.NORMAL:
+            raise NexoError("not_group_member")
+        if target is None or target.status != MemberStatus.NORMAL:
+            raise NexoError("not_group_member", f"{user_id} is not a member of this group")
+        return actor, target
+
+    def finish(
+        self,
+        msg_type: MsgType,
+        content: dict[str, Any],
+        added: list[str] | None = None,
+        skipped: list[tuple[str, str]] | None = None,
+    ) -> Script[Changed]:
+        event = yield from append_event(self.conversation, self.event_id, msg_type, content, self.actor_id, self.now_ms)
+        yield from save_conversation(self.conversation)
+        self.memo = Changed(event, added or [], skipped or [], self.conversation.member_epoch)
+        return self.memo
+
+    def done_before(self) -> Changed:
+        assert self.memo is not None
+        return self.memo
+
+
+def save_member(member: Member, left_at: int | None) -> Script[None]:
+    yield do(
+        f"UPDATE members SET {','.join(f'{name}=?' for name in _MEMBER_STATE)},left_at=? WHERE conv=? AND user_id=?",
+        *(getattr(member, name) for name in _MEMBER_STATE),
+        left_at,
+        member.conv,
+        member.user_id,
+    )
+
+
+def existing_users(sql: Sql, user_ids: list[str]) -> Script[set[str]]:
+    found: set[str] = set()
+    for start in range(0, len(user_ids), 500):
+        chosen = sql.one_of("user_id", user_ids[start : start + 500])
+        found.update(row[0] for row in (yield query(f"SELECT user_id FROM users WHERE {chosen.sql}", *chosen.params)))
+    return found
+
+
+class NewGroup(NamedTuple):
+    group_id: str
+    creator_id: str
+    name: str
+    member_ids: list[str]  # without the creator
+    avatar: str
+    introduction: str
+    join_policy: str
+    extra: str | None
+    event_id: int
+
+
+def create(sql: Sql, new: NewGroup) -> Script[Message]:
+    """The group, its founders and event 101, all at once: there is nothing to lock yet."""
+    people = [new.creator_id, *new.member_ids]
+    found = yield from existing_users(sql, people)
+    if unknown := [user_id for user_id in people if user_id not in found]:
+        raise NexoError("user_not_found", f"There is no user {', '.join(unknown[:20])}", user_ids=unknown)
+    now_ms = yield NOW
+    name = group_conversation_id(new.group_id)
+    if (yield proof("SELECT 1 FROM messages WHERE server_msg_id=?", new.event_id)):
+        conversation = yield from lock_conversation(sql, name)
+        assert conversation is not None
+        return Message(
+            new.event_id, None, name, 1, new.creator_id, int(MsgType.GROUP_CREATED), "{}", conversation.last_send_at
+        )
+    yield do(
+        "INSERT INTO conversations (conversation_id,kind,member_count,created_at) VALUES (?,?,?,?)",
+        name,
+        int(Kind.GROUP),
+        len(people),
+        now_ms,
+    )
+    conversation = yield from lock_conversation(sql, name)
+    assert conversation is not None
+    yield do(
+        "INSERT INTO chat_groups (group_id,conv,name,introduction,avatar,creator_id,owner_id,join_policy,extra,"
+        "created_at,updated_at) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+        new.group_id,
+        conversation.id,
+        new.name,
+        new.introduction,
+        new.avatar,
+        new.creator_id,
+        new.creator_id,
+        new.join_policy,
+        new.extra,
+        now_ms,
+        now_ms,
+    )
+    content = {"group_id": new.group_id, "name": new.name, "by": new.creator_id}
+    event = yield from append_event(conversation, new.event_id, MsgType.GROUP_CREATED, content, new.creator_id, now_ms)
+    yield from save_conversation(conversation)
+    roles = {new.creator_id: Role.OWNER}
+    yield from _insert_members(conversation, people, roles, new.creator_id, event.seq, now_ms)
+    return event
+
+
+def _insert_members(
+    conversation: Conversation, user_ids: list[str], roles: dict[str, Role], inviter: str, from_seq: int, now_ms: int
+) -> Generator[Stmt, Any, None]:
+    names = "conv,user_id,role,from_seq,delivered_seq,read_seq,read_countable,at_all_base,inviter_id,joined_at"
+    ordered = sorted(user_ids)
+    for start in range(0, len(ordered), INSERT_ROWS):
+        chunk = ordered[start : start + INSERT_ROWS]
+        values: list[Any] = []
+        for user_id in chunk:
+            values += [conversation.id, user_id, int(roles.get(user_id, Role.MEMBER)), from_seq, from_seq - 1]
+            values += [from_seq - 1, conversation.countable, conversation.at_all_count]
+            values += ["" if user_id == inviter else inviter, now_ms]
+        marks = ",".join(["(?,?,?,?,?,?,?,?,?,?)"] * len(chunk))
+        yield do(f"INSERT INTO members ({names}) VALUES {marks}", *values)
+
+
+def _let_in(change: Change, user_ids: list[str], max_members: int, skipped: list[tuple[str, str]]) -> Script[Changed]:
+    """Open a span for each at event 102. Who is there already is skipped."""
+    sql, conversation = change.sql, change.conversation
+    known = yield from existing_users(sql, user_ids)
+    rows_found = yield from lock_members(sql, conversation.id, user_ids)
+    added: list[str] = []
+    for user_id in user_ids:
+        if user_id not in known:
+            skipped.append((user_id, "user_not_found"))
+        elif user_id in rows_found and rows_found[user_id].status == MemberStatus.NORMAL:
+            skipped.append((user_id, "already_member"))
+        else:
+            added.append(user_id)
+    if not added:
+        return Changed(None, [], skipped, conversation.member_epoch)
+    if conversation.member_count + len(added) > max_members:
+        raise NexoError("group_full", f"A group has at most {max_members} members")
+    from_seq = conversation.head_seq + 1
+    fresh = [user_id for user_id in added if user_id not in rows_found]
+    yield from _insert_members(conversation, fresh, {}, change.actor_id, from_seq, change.now_ms)
+    for user_id in sorted(set(added) - set(fresh)):
+        yield from _readmit(conversation, rows_found[user_id], from_seq, change)
+    chosen = sql.one_of("user_id", added)
+    yield do(f"DELETE FROM join_requests WHERE group_id=? AND {chosen.sql}", change.group_id, *chosen.params)
+    conversation.member_count += len(added)
+    conversation.member_epoch += 1
+    content = {"user_ids": added, "by": change.actor_id}
+    return (yield from change.finish(MsgType.JOINED, content, added, skipped))
+
+
+def _readmit(conversation: Conversation, member: Member, from_seq: int, change: Change) -> Script[None]:
+    """The old span becomes history; muting outlives leaving."""
+    yield do(
+        "INSERT INTO member_spans (conv,user_id,from_seq,to_seq) VALUES (?,?,?,?)",
+        member.conv,
+        member.user_id,
+        member.from_seq,
+        member.to_seq,
+    )
+    member.has_past = 1
+    member.status, member.role = MemberStatus.NORMAL, Role.MEMBER
+    open_span(member, conversation, from_seq)
+    yield from save_member(member, None)
+    yield do(
+        "UPDATE members SET joined_at=?,inviter_id=? WHERE conv=? AND user_id=?",
+        change.now_ms,
+        "" if member.user_id == change.actor_id else change.actor_id,
+        member.conv,
+        member.user_id,
+    )
+
+
+def _see_out(change: Change, member: Member, status: MemberStatus) -> Script[None]:
+    """Close the span at the event that is about to be appended."""
+    conversation = change.conversation
+    member.status, member.role = status, Role.MEMBER
+    close_span(member, conversation, conversation.head_seq + 1)
+    yield from save_member(member, max(change.now_ms, conversation.last_send_at + 1))
+    conversation.member_count -= 1
+    conversation.member_epoch += 1
+
+
+def _join_policy(group_id: str) -> Script[str]:
+    ((join_policy,),) = yield query("SELECT join_policy FROM chat_groups WHERE group_id=?", group_id)
+    return str(join_policy)
+
+
+class Joined(NamedTuple):
+    status: str
+    changed: Changed
+
+
+def join(change: Change, message: str, max_members: int) -> Script[Joined]:
+    if (yield from change.open()):
+        return Joined("joined", change.done_before())
+    member = yield from lock_member(change.sql, change.conversation.id, change.actor_id)
+    if member is not None and member.status == MemberStatus.NORMAL:
+        return Joined("joined", Changed())
+    join_policy = yield from _join_policy(change.group_id)
+    if join_policy == "invite":
+        raise NexoError("no_permission", "One joins this group by invitation only")
+    if join_policy == "approval":
+        insert = change.sql.insert_ignore(
+            "join_requests", ("group_id", "user_id", "message", "created_at"), ("group_id", "user_id")
+        )
+        yield do(insert, change.group_id, change.actor_id, message, change.now_ms)
+        return Joined("pending", Changed())
+    return Joined("joined", (yield from _let_in(change, [change.actor_id], max_members, [])))
+
+
+def decide_join(change: Change, user_id: str, accept: bool, max_members: int) -> Script[Changed]:
+    if (yield from change.open()):
+        return change.done_before()
+    policy.check_manager((yield from change.actor()))
+    found = yield query("SELECT 1 FROM join_requests WHERE group_id=? AND user_id=?", change.group_id, user_id)
+    if not found:
+        raise NexoError("join_request_not_found")
+    yield do("DELETE FROM join_requests WHERE group_id=? AND user_id=?", change.group_id, user_id)
+    if not accept:
+        return Changed()
+    return (yield from _let_in(change, [user_id], max_members, []))
+
+
+def invite(change: Change, user_ids: list[str], max_members: int) -> Script[Changed]:
+    if (yield from change.open()):
+        return change.done_before()
+    join_policy = yield from _join_policy(change.group_id)
+    policy.check_may_invite((yield from change.actor()), join_policy)
+    return (yield from _let_in(change, user_ids, max_members, []))
+
+
+def leave(change: Change) -> Script[Changed]:
+    if (yield from change.open()):
+        return change.done_before()
+    member = yield from change.actor()
+    policy.check_may_leave(member)
+    yield from _see_out(change, member, MemberStatus.LEFT)
+    return (yield from change.finish(MsgType.LEFT, {"user_id": change.actor_id}))
+
+
+def remove(change: Change, user_id: str) -> Script[Changed]:
+    if (yield from change.open()):
+        return change.done_before()
+    actor, target = yield from change.actor_and(user_id)
+    policy.check_may_act_on(actor, target)
+    yield from _see_out(change, target, MemberStatus.REMOVED)
+    return (yield from change.finish(MsgType.REMOVED, {"user_ids": [user_id], "by": change.actor_id}))
+
+
+def transfer(change: Change, user_id: str) -> Script[Changed]:
+    if (yield from change.open()):
+        return change.done_before()
+    actor, target = yield from change.actor_and(user_id)
+    policy.check_owner(actor)
+    if target.user_id == actor.user_id:
+        raise NexoError("bad_user_id", "The group is yours already")
+    for member, role in sorted([(actor, Role.MEMBER), (target, Role.OWNER)], key=lambda pair: pair[0].user_id):
+        yield do("UPDATE members SET role=? WHERE conv=? AND user_id=?", int(role), member.conv, member.user_id)
+    yield do("UPDATE chat_groups SET owner_id=? WHERE group_id=?", user_id, change.group_id)
+    content = {"from": change.actor_id, "to": user_id}
+    return (yield from change.finish(MsgType.OWNER_TRANSFERRED, content))
+
+
+def set_role(change: Change, user_id: str, role: Role) -> Script[Changed]:
+    if (yield from change.open()):
+        return change.done_before()
+    actor, target = yield from change.actor_and(user_id)
+    policy.check_owner(actor)
+    if target.user_id == actor.user_id:
+        raise NexoError("no_permission", "The owner's role changes by transferring the ownership")
+    if target.role == role:
+        return Changed()
+    yield do("UPDATE members SET role=? WHERE conv=? AND user_id=?", int(role), target.conv, user_id)
+    content = {"user_id": user_id, "role": ROLE_NAMES[role], "by": change.actor_id}
+    return (yield from change.finish(MsgType.ROLE_CHANGED, content))
+
+
+def mute(change: Change, user_id: str | None, duration_s: int) -> Script[Changed]:
+    """One member, or all but owner and admins."""
+    if (yield from change.open()):
+        return change.done_before()
+    until = duration_s if duration_s in (0, MUTED_FOREVER) else change.now_ms + duration_s * 1000
+    if user_id is None:
+        policy.check_manager((yield from change.actor()))
+        change.conversation.mute_until = until
+    else:
+        actor, target = yield from change.actor_and(user_id)
+        policy.check_may_act_on(actor, target)
+        yield do("UPDATE members SET muted_until=? WHERE conv=? AND user_id=?", until, target.conv, user_id)
+    return (yield from change.finish(MsgType.MUTED, {"user_id": user_id, "until": until}))
+
+
+def update(change: Change, changes: dict[str, str]) -> Script[Changed]:
+    if (yield from change.open()):
+        return change.done_before()
+    policy.check_manager((yield from change.actor()))
+    assignments = ",".join(f"{name}=?" for name in changes)
+    yield do(
+        f"UPDATE chat_groups SET {assignments},updated_at=? WHERE group_id=?",
+        *changes.values(),
+        change.now_ms,
+        change.group_id,
+    )
+    return (yield from change.finish(MsgType.GROUP_UPDATED, {"changes": changes, "by": change.actor_id}))
+
+
+def dismiss(change: Change, *, delete: bool) -> Script[Changed]:
+    """Close the group for everybody with one row: spans end at `closed_seq`, the last seq there will be."""
+    name = group_conversation_id(change.group_id)
+    conversation = yield from lock_conversation(change.sql, name)
+    if conversation is not None and conversation.status == ConversationStatus.DISMISSED and delete:
+        change.conversation = conversation
+        policy.check_owner((yield from change.actor()))
+        conversation.status = ConversationStatus.DELETED
+        yield from save_conversation(conversation)
+        return Changed()
+    if (yield from change.open()):
+        return change.done_before()
+    policy.check_owner((yield from change.actor()))
+    change.conversation.status = ConversationStatus.DELETED if delete else ConversationStatus.DISMISSED
+    change.conversation.member_epoch += 1
+    yield do("UPDATE chat_groups SET status=1,updated_at=? WHERE group_id=?", change.now_ms, change.group_id)
+    return (yield from change.finish(MsgType.DISMISSED, {"by": change.actor_id}))
+
+
+# -- reading -----------------------------------------------------------------------------------------
+
+
+def read_group(group_id: str) -> Script[Group]:
+    found = yield query(
+        f"SELECT {_GROUP} FROM chat_groups g JOIN conversations c ON c.id=g.conv WHERE g.group_id=?", group_id
+    )
+    if not found:
+        raise NexoError("group_not_found")
+    return _group(found[0])
+
+
+def _group(row: Any) -> Group:
+    group_id, name, introduction, announcement, *rest = row
+    return Group(group_id, name, introduction, announcement or "", *rest)
+
+
+def groups_of(user_id: str) -> Script[list[Group]]:
+    """The groups a user is in now; dismissed ones are over."""
+    found = yield query(
+        f"SELECT {_GROUP} FROM members m JOIN conversations c ON c.id=m.conv JOIN chat_groups g ON g.conv=c.id "
+        "WHERE m.user_id=? AND m.status=0 AND c.status=0 ORDER BY m.conv",
+        user_id,
+    )
+    return [_group(row) for row in found]
+
+
+def read_role(group_id: str, user_id: str) -> Script[Member]:
+    """The caller's own row, if they are a member now."""
+    found = yield query(
+        f"SELECT {rows.columns(rows.MEMBER, 'm')} FROM chat_groups g LEFT JOIN members m "
+        "ON m.conv=g.conv AND m.user_id=? WHERE g.group_id=?",
+        user_id,
+        group_id,
+    )
+    if not found:
+        raise NexoError("group_not_found")
+    row = tuple(found[0])
+    if row[0] is None or row[rows.MEMBER.index("status")] != MemberStatus.NORMAL:
+        raise NexoError("not_group_member")
+    return Member(*row)
+
+
+def read_members(group_id: str, user_id: str, after: str, limit: int) -> Script[tuple[list[GroupMember], bool]]:
+    """A page of members in the order of their ids; for members only."""
+    me = yield from read_role(group_id, user_id)
+    found = yield query(
+        "SELECT m.user_id,m.role,u.nickname,m.group_nickname,m.joined_at,m.muted_until FROM members m "
+        "JOIN users u ON u.user_id=m.user_id WHERE m.conv=? AND m.user_id>? AND m.status=0 "
+        "ORDER BY m.user_id LIMIT ?",
+        me.conv,
+        after,
+        limit + 1,
+    )
+    return [GroupMember(*row) for row in found[:limit]], len(found) > limit
+
+
+def read_join_requests(group_id: str, user_id: str) -> Script[list[JoinRequest]]:
+    policy.check_manager((yield from read_role(group_id, user_id)))
+    found = yield query(
+        "SELECT user_id,message,created_at FROM join_requests WHERE group_id=? ORDER BY created_at,user_id LIMIT 200",
+        group_id,
+    )
+    return [JoinRequest(*row) for row in found]
+
+
+def active_member_ids(conversation_id: str) -> Script[tuple[int, list[tuple[str, int]]]]:
+    """Who is in a conversation now, each with the seq their span began at, and the epoch of that list."""
+    found = yield query(
+        "SELECT c.member_epoch,m.user_id,m.from_seq FROM conversations c JOIN members m ON m.conv=c.id "
+        "WHERE c.conversation_id=? AND m.status=0",
+        conversation_id,
+    )
+    return (found[0][0] if found else 0), [(row[1], row[2]) for row in found]
