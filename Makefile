@@ -11,9 +11,6 @@ TEST_READY := .venv/.ready-test
 PYTEST_ARGS ?=
 LOCK_ARGS ?=
 
-# docs/PAGE.md is the output of `nexo PAGE doc`.
-GENERATED_PAGES := config
-
 define HELP
 Nexo, a self-hosted instant-messaging server.
 
@@ -60,10 +57,7 @@ format: $(TEST_READY)
 
 .PHONY: docs
 docs: $(TEST_READY)
-	for page in $(GENERATED_PAGES); do \
-	    $(BIN)/nexo "$$page" doc > "docs/$$page.md.new"; \
-	    mv "docs/$$page.md.new" "docs/$$page.md"; \
-	done
+	$(BIN)/nexo docs --write docs
 
 .PHONY: lock
 lock:

@@ -70,8 +70,13 @@ def modules() -> dict[str, ast.Module]:
     return found
 
 
-def imports_of(name: str) -> Iterator[tuple[int, str]]:
+@cache
+def imports_of(name: str) -> list[tuple[int, str]]:
     """Line and full name of all that a module imports; `from package import module` counts as the module."""
+    return sorted(set(_imports_in(name)))
+
+
+def _imports_in(name: str) -> Iterator[tuple[int, str]]:
     for node in ast.walk(modules()[name]):
         if isinstance(node, ast.Import):
             for alias in node.names:

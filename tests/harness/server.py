@@ -132,18 +132,22 @@ class Server(ABC):
             except Exception as error:
                 if self._process.poll() is not None or time.monotonic() > deadline:
                     self.kill()
-                    reason = f"{self.name} did not start: {error}\n{self._log_end()}"
+                    reason = f"{self.name} did not start: {error}\n{self._log_extract()}"
                     raise ServerUnavailable(reason) from error
             time.sleep(0.02)
 
     def _run_tool(self, command: list[str | Path]) -> None:
-        tool = processes.spawn(command, cwd=self.directory, log=self.log, account=self._account)
+        # MariaDB deletes at its start what looks like another MariaDB's temporary tables in a shared folder.
+        env = {**os.environ, "TMPDIR": str(self.directory)}
+        tool = processes.spawn(command, cwd=self.directory, log=self.log, account=self._account, env=env)
         if tool.wait(_START_TIMEOUT_S) != 0:
-            raise ServerUnavailable(f"{command[0]} failed:\n{self._log_end()}")
+            raise ServerUnavailable(f"{command[0]} failed:\n{self._log_extract()}")
 
-    def _log_end(self) -> str:
+    def _log_extract(self) -> str:
+        """The last lines, and before them the ones that complain."""
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
-        return "\n".join(lines[-15:])
+        complaints = [line for line in lines[:-10] if "ERROR" in line or "FATAL" in line]
+        return "\n".join(complaints[-10:] + lines[-10:])
 
 
 class SqlServer(Server):

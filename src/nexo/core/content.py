@@ -113,8 +113,13 @@ def _check_media(content: dict[str, Any]) -> None:
 
 def encode_content(msg_type: int, content: Any) -> str:
     if msg_type in _TEXT_TYPES:
-        return _encode(content).decode()  # 4096 characters are at most 16 KiB: no second check
+        return _encode(content).decode()  # bounded by its characters; escapes in JSON do not count
     return encode_json(content, "content", CONTENT_MAX_BYTES)
+
+
+def encode_stored(content: Any) -> str:
+    """Content that was checked before the filter changed it; masking may make it a little longer."""
+    return _encode(content).decode()
 
 
 def check_mentions(mentions: object) -> tuple[str, ...]:
@@ -132,10 +137,10 @@ def check_mentions(mentions: object) -> tuple[str, ...]:
 def request_hash(
     conversation_id: str,
     msg_type: int,
-    content: Any,
+    content: str,
     mentions: tuple[str, ...],
     reply_to: int | None,
-    extra: Any,
+    extra: str | None,
 ) -> bytes:
     """Tells a retry from another message under the same client_msg_id."""
     text = _encode((conversation_id, msg_type, content, mentions, reply_to, extra))

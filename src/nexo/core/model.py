@@ -297,6 +297,7 @@ class Session(Struct):
     platform_id: int
     device_id: str
     version: int
+    expires_at: int = 0  # end of the access token that was shown; 0 without one
 
 
 JsonValue = Any

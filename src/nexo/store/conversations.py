@@ -10,6 +10,7 @@ from nexo.core.model import Conversation, Kind, Member, Message
 from nexo.core.visibility import Ranges, visible_ranges
 from nexo.errors import NexoError
 from nexo.ids import peers_of
+from nexo.ports import Settings
 from nexo.store import rows
 from nexo.store.engine import NOW, Script, do
 from nexo.store.engine import rows as query
@@ -162,3 +163,21 @@ def save_conversation(conversation: Conversation) -> Script[None]:
         conversation.member_count,
         conversation.id,
     )
+
+
+def change_settings(conv: int, user_id: str, visible_head: int, settings: Settings) -> Script[None]:
+    """Hiding stores the seq up to which there is nothing to show: the next message brings it back."""
+    changes: dict[str, int] = {}
+    if settings.pinned is not None:
+        changes["pinned"] = int(settings.pinned)
+    if settings.recv_msg_opt is not None:
+        changes["recv_msg_opt"] = settings.recv_msg_opt
+    if settings.hidden is not None:
+        changes["hidden_seq"] = visible_head if settings.hidden else 0
+    if changes:
+        yield do(
+            f"UPDATE members SET {','.join(f'{name}=?' for name in changes)} WHERE conv=? AND user_id=?",
+            *changes.values(),
+            conv,
+            user_id,
+        )

@@ -164,7 +164,7 @@ class CursorWriter:
         self._database = database
         self._sql = sql
         self._flush_s = flush_s
-        self._tell = tell
+        self.tell = tell
         self._pending: dict[tuple[str, str], Advance] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._flushing = asyncio.Lock()
@@ -209,15 +209,15 @@ class CursorWriter:
                             read_seq=item.read_seq,
                         )
                     return
-                if self._tell is not None and advanced.changes:
-                    self._tell(advanced.changes)
+                if self.tell is not None and advanced.changes:
+                    self.tell(advanced.changes)
 
     async def mark_read(self, user_id: str, conversation_id: str, seq: int) -> tuple[int, int]:
         """Move the read cursor now; where it is and how much is unread, as committed."""
         item = Advance(conversation_id, user_id, seq, seq)
-        advanced = await self._database.write(partial(advance, self._sql, [item]))
-        if self._tell is not None and advanced.changes:
-            self._tell(advanced.changes)
+        advanced = await self._database.change(partial(advance, self._sql, [item]))
+        if self.tell is not None and advanced.changes:
+            self.tell(advanced.changes)
         if (conversation_id, user_id) not in advanced.members:
             raise NexoError("conversation_not_found")
         member, conversation = advanced.members[conversation_id, user_id]

@@ -11,9 +11,10 @@ from typing import TypeVar
 import structlog
 
 from nexo.config import Config, StoreUrl
+from nexo.errors import NexoError
 from nexo.ids import IdGenerator, now_ms
 from nexo.store import leases
-from nexo.store.engine import Engine, MakeScript, StoreError, write
+from nexo.store.engine import CommitUnknown, Conflict, Engine, MakeScript, StoreError, Transient, write
 from nexo.store.mysql import MysqlDriver
 from nexo.store.postgres import PostgresDriver
 from nexo.store.server import ServerEngine
@@ -39,6 +40,13 @@ def make_engine(url: StoreUrl, config: Config) -> Engine:
         PostgresDriver(target, pool_size=store.pool_size, lock_timeout_ms=store.lock_timeout_ms),
         store.lock_timeout_ms,
     )
+
+
+def _refusal(error: StoreError) -> NexoError:
+    log.warning("store_refused", error=f"{type(error).__name__}: {error}")
+    if isinstance(error, (Transient, CommitUnknown)):
+        return NexoError("server_busy", "The database does not answer in time", retry_after_ms=1000)
+    return NexoError("internal_error")
 
 
 class LeasedIds(IdGenerator):
@@ -91,6 +99,23 @@ class Database:
 
     async def read(self, make: MakeScript[T]) -> T:
         return await self.engine.read(make)
+
+    async def change(self, make: MakeScript[T]) -> T:
+        """As `write`, for callers above the store: they learn what a client may be told. A Conflict is
+        left to them; they know what it means."""
+        try:
+            return await self.write(make)
+        except Conflict:
+            raise
+        except StoreError as error:
+            raise _refusal(error) from error
+
+    async def look(self, make: MakeScript[T]) -> T:
+        """As `read`, for callers above the store."""
+        try:
+            return await self.read(make)
+        except StoreError as error:
+            raise _refusal(error) from error
 
     async def _renew(self) -> None:
         ids = self.ids

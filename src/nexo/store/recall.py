@@ -11,7 +11,7 @@ from nexo.core.visibility import is_visible
 from nexo.errors import NexoError
 from nexo.store import rows
 from nexo.store.conversations import append_event, lock_conversation, lock_member, read_ranges, save_conversation
-from nexo.store.engine import NOW, Script, do
+from nexo.store.engine import NOW, Script, do, proof
 from nexo.store.engine import rows as query
 from nexo.store.sql import Sql
 
@@ -52,7 +52,13 @@ def recall(
     if message.status == MessageStatus.RECALLED:
         # answered as before, also after the window has closed; still not to everybody
         policy.check_may_recall(message, member, conversation.kind, message.send_at, window_s, admin_recall)
-        return Recalled(server_msg_id, name, recall_seq, None)
+        event = None
+        if (yield proof("SELECT 1 FROM messages WHERE server_msg_id=?", event_id)):  # by us, just now
+            ((*row,),) = yield query(
+                f"SELECT {rows.columns(rows.MESSAGE)} FROM messages WHERE server_msg_id=?", event_id
+            )
+            event = rows.message(row, name)
+        return Recalled(server_msg_id, name, recall_seq, event, conversation.member_epoch)
     policy.check_may_recall(message, member, conversation.kind, now_ms, window_s, admin_recall)
     content = {"server_msg_id": str(server_msg_id), "seq": message.seq, "by": user_id}
     event = yield from append_event(conversation, event_id, MsgType.RECALLED, content, user_id, now_ms)

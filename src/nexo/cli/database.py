@@ -1,0 +1,48 @@
+"""The database of the commands that work on one directly, without a server."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+import asyncpg
+from asyncmy.errors import MySQLError
+from sqlalchemy.exc import SQLAlchemyError
+
+from nexo.config import Config, StoreUrl, resolve_store_url
+from nexo.errors import StartupError
+from nexo.store import migrate
+from nexo.store.database import Database
+from nexo.store.engine import StoreError
+
+
+@contextmanager
+def database_failures(url: StoreUrl) -> Iterator[None]:
+    """What a database or its driver complains of, as a line for whoever typed the command."""
+    try:
+        yield
+    except (StoreError, SQLAlchemyError, MySQLError, asyncpg.PostgresError, sqlite3.Error, OSError) as error:
+        # SQLAlchemy quotes the statement and its values; the driver's own words are enough
+        cause = getattr(error, "orig", None) or error
+        raise StartupError(f"the database {url.redacted()} cannot be used: {cause}") from error
+
+
+@asynccontextmanager
+async def opened(config: Config, *, create: bool = False) -> AsyncIterator[Database]:
+    """An open database of the newest schema. The embedded one is brought up to date on the way, and made
+    only if `create` is set: a mistyped folder must not become an empty database."""
+    url = resolve_store_url(config)
+    if url.engine == "sqlite" and not create and not url.path.exists():
+        raise StartupError(f"there is no database at {url.path}: is data.dir or store.url right?")
+    with database_failures(url):
+        if url.engine == "sqlite":
+            await migrate.upgrade(url)
+        else:
+            await migrate.check_current(url)
+        database = Database(url, config)
+        try:
+            await database.open()
+            yield database
+        finally:
+            await database.close()

@@ -1,0 +1,189 @@
+"""The interfaces between what Nexo does and what it is done with. Their docstrings are the guarantees.
+
+Every method may raise `NexoError("server_busy")` when the database cannot be reached; nothing was changed
+then unless the docstring says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from nexo.core.model import (
+    ConversationEntry,
+    CursorChange,
+    Draft,
+    Group,
+    GroupMember,
+    Head,
+    JoinRequest,
+    Message,
+    OfflinePage,
+    Page,
+    Receipts,
+    Role,
+    Sent,
+)
+from nexo.core.visibility import Ranges
+from nexo.errors import NexoError
+
+
+class GroupDraft(NamedTuple):
+    creator_id: str
+    name: str
+    member_ids: list[str]  # without the creator
+    avatar: str
+    introduction: str
+    join_policy: str
+    extra: str | None
+
+
+class GroupChange(NamedTuple):
+    """A committed change of a group: its event (None when nothing changed) and whom it concerned."""
+
+    event: Message | None
+    added: list[str]
+    skipped: list[tuple[str, str]]  # user, reason
+    member_epoch: int
+
+
+class Recall(NamedTuple):
+    server_msg_id: int
+    conversation_id: str
+    seq: int  # of the event
+    event: Message | None  # None: it was recalled before
+    member_epoch: int
+
+
+class Located(NamedTuple):
+    conversation_id: str
+    seq: int
+    sender_id: str
+
+
+class Settings(NamedTuple):
+    """What a member may set for themselves; None leaves it as it is."""
+
+    pinned: bool | None = None
+    recv_msg_opt: int | None = None
+    hidden: bool | None = None
+
+
+class MessageStore(Protocol):
+    """Messages. Readers get what the visibility gate lets them see, with quotes built for them."""
+
+    def submit(self, draft: Draft, answer: Callable[[Sent | NexoError], None]) -> None:
+        """Queue a draft, at once: the order of calls is the order in the conversation.
+
+        `answer` is called exactly once, later, on the event loop: with the committed row (`Sent`), or
+        with the reason why there is none. A draft that was stored before, by anyone, gets its row again
+        and takes no seq. `server_busy` means surely not saved by this call; it is raised here when the
+        queue is full. One draft's failure is never another's.
+        """
+
+    async def send(self, draft: Draft) -> Sent:
+        """As `submit`, awaited. Cancelling the wait does not take the send back."""
+
+    async def pull(
+        self, user_id: str, conversation_id: str, begin_seq: int, end_seq: int | None, limit: int | None
+    ) -> Page:
+        """Ascending. Everything visible below `next_seq` has been given."""
+
+    async def pull_seqs(self, user_id: str, conversation_id: str, seqs: Sequence[int]) -> Page: ...
+
+    async def history(self, user_id: str, conversation_id: str, before_seq: int | None, limit: int | None) -> Page:
+        """Newest first; `next_seq` is the lowest seq given."""
+
+    async def offline(
+        self, user_id: str, cursor: str | None, limit: int | None, baselines: Mapping[str, int]
+    ) -> OfflinePage:
+        """What was not delivered, over all conversations, oldest first. Moves no cursor."""
+
+    async def resend(
+        self, user_id: str, kind: int, limit: int, baselines: Mapping[str, int]
+    ) -> tuple[list[Message], bool]:
+        """A fair share of every conversation of that kind, ascending in each; whether there is more."""
+
+    async def locate(self, server_msg_id: int) -> Located | None:
+        """Where a message is. Says nothing about who may see it."""
+
+    async def find(self, user_id: str, server_msg_id: int) -> Message:
+        """One message, or `message_not_found`."""
+
+    async def receipts(self, user_id: str, server_msg_id: int) -> Receipts: ...
+
+    async def recall(self, user_id: str, server_msg_id: int) -> Recall:
+        """Blank a message for everyone and append its event, in one transaction. Again: the same answer."""
+
+
+class ConversationStore(Protocol):
+    """Conversations as one user sees them, and that user's cursors in them."""
+
+    async def visible_ranges(self, user_id: str, conversation_id: str) -> Ranges:
+        """The gate. Raises `group_not_found`, `not_group_member`, `conversation_not_found`; an own single
+        chat without messages is empty."""
+
+    async def entries(
+        self, user_id: str, cursor: str | None, limit: int | None
+    ) -> tuple[list[ConversationEntry], str, bool]:
+        """Pinned first, then by activity; the next cursor, and whether there is more."""
+
+    async def sync(self, user_id: str, cursor: str | None, limit: int | None) -> tuple[list[Head], str, bool]:
+        """Heads as committed when asked, newest activity first."""
+
+    async def heads(self, user_id: str, conversation_ids: Sequence[str] | None) -> list[Head]: ...
+
+    async def change_settings(self, user_id: str, conversation_id: str, settings: Settings) -> ConversationEntry: ...
+
+    def advance(self, user_id: str, conversation_id: str, *, delivered_seq: int = 0, read_seq: int = 0) -> None:
+        """Move cursors forward, soon: coalesced and written in batches, clamped to what is visible. A crash
+        may lose the last moments; deliveries are repeated then."""
+
+    async def mark_read(self, user_id: str, conversation_id: str, seq: int) -> tuple[int, int]:
+        """Move the read cursor now. `read_seq` and unread, as committed."""
+
+    def on_advance(self, tell: Callable[[list[CursorChange]], None]) -> None:
+        """Have `tell` called with the cursors that moved, after they are committed."""
+
+
+class GroupStore(Protocol):
+    """Groups. Every change takes the conversation's lock, is told by an event with its own seq in the
+    same transaction, and raises `member_epoch` when it opens or closes a span."""
+
+    async def create(self, draft: GroupDraft) -> tuple[str, Message]:
+        """The new group's id and its first event."""
+
+    async def join(self, group_id: str, user_id: str, message: str) -> tuple[str, GroupChange]:
+        """`joined` or `pending`. Joining twice is joining once."""
+
+    async def decide_join(self, group_id: str, actor_id: str, user_id: str, accept: bool) -> GroupChange: ...
+
+    async def invite(self, group_id: str, actor_id: str, user_ids: list[str]) -> GroupChange: ...
+
+    async def leave(self, group_id: str, user_id: str) -> GroupChange: ...
+
+    async def remove(self, group_id: str, actor_id: str, user_id: str) -> GroupChange: ...
+
+    async def transfer(self, group_id: str, actor_id: str, user_id: str) -> GroupChange: ...
+
+    async def set_role(self, group_id: str, actor_id: str, user_id: str, role: Role) -> GroupChange: ...
+
+    async def mute(self, group_id: str, actor_id: str, user_id: str | None, duration_s: int) -> GroupChange: ...
+
+    async def update(self, group_id: str, actor_id: str, changes: dict[str, str]) -> GroupChange: ...
+
+    async def dismiss(self, group_id: str, actor_id: str, *, delete: bool) -> GroupChange:
+        """A constant number of rows, whatever the size. With `delete` it leaves every member's list too."""
+
+    async def info(self, group_id: str) -> Group: ...
+
+    async def groups_of(self, user_id: str) -> list[Group]: ...
+
+    async def members(
+        self, group_id: str, user_id: str, cursor: str | None, limit: int | None
+    ) -> tuple[list[GroupMember], str, bool]: ...
+
+    async def join_requests(self, group_id: str, user_id: str) -> list[JoinRequest]: ...
+
+    async def active_members(self, conversation_id: str) -> tuple[int, list[tuple[str, int]]]:
+        """The member list and its epoch: each member with the seq their span began at."""

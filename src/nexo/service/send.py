@@ -1,0 +1,82 @@
+"""Sending: the shape of a message is checked here, everything else under the lock where it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from nexo.core import content as form
+from nexo.core.filter import filter_content
+from nexo.core.model import Draft, Kind, MsgType, Sent
+from nexo.errors import NexoError
+from nexo.ids import (
+    check_client_msg_id,
+    check_user_id,
+    group_conversation_id,
+    is_group_id,
+    parse_server_msg_id,
+    single_conversation_id,
+)
+from nexo.ports import MessageStore
+from nexo.service.filter import FilterFile
+
+
+class Sending:
+    def __init__(self, messages: MessageStore, words: FilterFile) -> None:
+        self._messages = messages
+        self._words = words
+
+    def draft(
+        self,
+        sender_id: str,
+        *,
+        client_msg_id: str,
+        recv_id: str | None = None,
+        group_id: str | None = None,
+        msg_type: int = MsgType.TEXT,
+        content: Any = None,
+        mentions: Any = (),
+        reply_to: str | int | None = None,
+        extra: Any = None,
+    ) -> Draft:
+        """A draft of what a client asks to send, or the error that names what is wrong with it."""
+        check_client_msg_id(client_msg_id)
+        kind, conversation_id = _target(sender_id, recv_id, group_id)
+        form.check_content(msg_type, content)
+        named = form.check_mentions(mentions) if mentions else ()
+        target = parse_server_msg_id(reply_to) if reply_to is not None else None
+        if msg_type == MsgType.QUOTE and target is None:
+            raise NexoError("missing_reply_to", "A quote needs the message it replies to")
+        text = form.encode_content(msg_type, content)
+        extra_text = None if extra is None else form.encode_json(extra, "extra", form.EXTRA_MAX_BYTES)
+        request_hash = form.request_hash(conversation_id, msg_type, text, named, target, extra_text)
+        draft = Draft(
+            sender_id, client_msg_id, conversation_id, kind, msg_type, text, request_hash, named, target, extra_text
+        )
+        filtered, changed, rejected = filter_content(self._words.current(), msg_type, content)
+        if changed:
+            draft.content = form.encode_stored(filtered)
+            draft.filtered = True
+        draft.rejected = rejected
+        return draft
+
+    def submit(self, draft: Draft, answer: Callable[[Sent | NexoError], None]) -> None:
+        self._messages.submit(draft, answer)
+
+    async def send(self, sender_id: str, **fields: Any) -> Sent:
+        return await self._messages.send(self.draft(sender_id, **fields))
+
+
+def _target(sender_id: str, recv_id: str | None, group_id: str | None) -> tuple[int, str]:
+    if recv_id and group_id:
+        raise NexoError("bad_receiver", "Name a receiver or a group, not both")
+    if group_id:
+        if not is_group_id(group_id):
+            raise NexoError("group_not_found")
+        return Kind.GROUP, group_conversation_id(group_id)
+    if not recv_id:
+        raise NexoError("missing_receiver", "Name a receiver or a group")
+    if recv_id == sender_id:
+        raise NexoError("cannot_send_to_self")
+    check_user_id(recv_id, "receiver")
+    return Kind.SINGLE, single_conversation_id(sender_id, recv_id)
