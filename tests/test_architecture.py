@@ -28,7 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "core": set(),
     "ports": {"core"},
     "wire": {"core"},
-    "service": {"core", "ports"},
+    "service": {"core", "ports", "config"},
     "store": {"core", "ports", "config"},
     "bus": {"core", "ports", "config"},
     "pipeline": {"core", "ports", "service", "config"},

@@ -26,6 +26,8 @@ class Group(NamedTuple):
 
 
 GROUPS = {
+    "user": Group("nexo.cli.user", "Add and list users, set passwords."),
+    "migrate": Group("nexo.cli.migrate", "Bring the database to the schema this version needs."),
     "config": Group("nexo.cli.config", "Show, check and explain the configuration."),
     "docs": Group("nexo.cli.docs", "Print or write the generated pages of the documentation.", hidden=True),
 }

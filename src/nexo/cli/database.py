@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-
-import asyncpg
-from asyncmy.errors import MySQLError
-from sqlalchemy.exc import SQLAlchemyError
 
 from nexo.config import Config, StoreUrl, resolve_store_url
 from nexo.errors import StartupError
 from nexo.store import migrate
 from nexo.store.database import Database
-from nexo.store.engine import StoreError
+from nexo.store.failures import FAILURES, failure_text
 
 
 @contextmanager
-def database_failures(url: StoreUrl) -> Iterator[None]:
+def telling_failures(url: StoreUrl) -> Iterator[None]:
     """What a database or its driver complains of, as a line for whoever typed the command."""
     try:
         yield
-    except (StoreError, SQLAlchemyError, MySQLError, asyncpg.PostgresError, sqlite3.Error, OSError) as error:
-        # SQLAlchemy quotes the statement and its values; the driver's own words are enough
-        cause = getattr(error, "orig", None) or error
-        raise StartupError(f"the database {url.redacted()} cannot be used: {cause}") from error
+    except FAILURES as error:
+        raise StartupError(f"the database {url.redacted()} cannot be used: {failure_text(error)}") from error
 
 
 @asynccontextmanager
@@ -35,14 +28,14 @@ async def opened(config: Config, *, create: bool = False) -> AsyncIterator[Datab
     url = resolve_store_url(config)
     if url.engine == "sqlite" and not create and not url.path.exists():
         raise StartupError(f"there is no database at {url.path}: is data.dir or store.url right?")
-    with database_failures(url):
+    database = Database(url, config)
+    with telling_failures(url):
         if url.engine == "sqlite":
             await migrate.upgrade(url)
         else:
             await migrate.check_current(url)
-        database = Database(url, config)
-        try:
-            await database.open()
-            yield database
-        finally:
-            await database.close()
+        await database.open()
+    try:
+        yield database
+    finally:
+        await database.close()

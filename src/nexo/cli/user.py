@@ -17,6 +17,7 @@ from nexo.config import Config
 from nexo.core.model import User
 from nexo.ids import check_user_id
 from nexo.service.accounts import Accounts
+from nexo.store.account_store import SqlAccounts
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
@@ -94,7 +95,7 @@ def list_users(config: ConfigFile = None, data: DataDir = None, as_json: Json = 
 async def _accounts(config: Config, *, create: bool = False) -> AsyncIterator[Accounts]:
     async with opened(config, create=create) as database:
         # no token is signed here, so no command needs the server's secret
-        accounts = Accounts(database, config, secrets.token_urlsafe(48))
+        accounts = Accounts(SqlAccounts(database), config, secrets.token_urlsafe(48))
         try:
             yield accounts
         finally:

@@ -14,18 +14,15 @@ import structlog
 from msgspec import UNSET, UnsetType, structs
 
 from nexo.config import Config
+from nexo.core.accounts import Issued, Reused
 from nexo.core.content import EXTRA_MAX_BYTES, check_text, encode_json
 from nexo.core.model import Session, User
 from nexo.errors import NexoError
-from nexo.ids import check_user_id, is_user_id, new_session_id, new_user_id, now_ms, single_conversation_id
+from nexo.ids import check_user_id, is_user_id, new_session_id, new_user_id, now_ms
+from nexo.service.account_store import AccountStore
 from nexo.service.passwords import Passwords
 from nexo.service.session_cache import SessionCache
 from nexo.service.tokens import AccessTokens, SignedIn, hash_refresh_token, new_refresh_token
-from nexo.store import accounts, sessions
-from nexo.store.conversations import create_singles
-from nexo.store.database import Database
-from nexo.store.engine import Conflict
-from nexo.store.sessions import Issued, Reused
 
 log = structlog.get_logger()
 
@@ -40,7 +37,7 @@ _PLATFORMS = range(1, 11)
 class Accounts:
     def __init__(
         self,
-        database: Database,
+        store: AccountStore,
         config: Config,
         secret: str,
         on_ended: Callable[[list[str]], None] | None = None,
@@ -48,7 +45,7 @@ class Accounts:
     ) -> None:
         """`on_ended` is called with the sids of sessions that were ended here; `clock` (in milliseconds)
         says when access tokens have expired."""
-        self._database = database
+        self._store = store
         self._may_search = config.user.search
         self._grace_ms = config.auth.refresh_grace_s * 1000
         self._refresh_ttl_ms = config.auth.refresh_ttl_s * 1000
@@ -79,15 +76,7 @@ class Accounts:
         check_text(avatar, "avatar", AVATAR_MAX_CHARS)
         extra_json = _extra_json(extra)
         password_hash = await self.passwords.hash(password)
-        try:
-            return await self._database.write(
-                lambda: accounts.insert_user(new_id, password_hash, nickname, avatar, extra_json, is_admin)
-            )
-        except Conflict:
-            found = await self._database.read(lambda: accounts.read_credentials(new_id))
-            if found is None or found.password_hash != password_hash:
-                raise NexoError("user_exists", f"The user id {new_id} is taken") from None
-            return await self.info(new_id)  # ours: the reply to an earlier attempt was lost
+        return await self._store.add_user(new_id, password_hash, nickname, avatar, extra_json, is_admin)
 
     async def login(
         self, user_id: str, password: str, platform_id: int = PLATFORM_WEB, device_id: str = ""
@@ -97,7 +86,7 @@ class Accounts:
         check_text(device_id, "device_id", DEVICE_ID_MAX_CHARS)
         known = None
         if is_user_id(user_id):
-            known = await self._database.read(lambda: accounts.read_credentials(user_id))
+            known = await self._store.credentials(user_id)
         if not await self.passwords.matches(password, known and known.password_hash) or known is None:
             raise NexoError("invalid_credentials")
         if self.passwords.is_outdated(known.password_hash):
@@ -106,18 +95,14 @@ class Accounts:
         session = Session(new_session_id(), user_id, platform_id, device_id, known.session_version)
         token = new_refresh_token()
         token_hash = hash_refresh_token(token)
-        issued = await self._database.write(
-            lambda: sessions.create_session(self._database.sql, session, token_hash, self._refresh_ttl_ms)
-        )
+        issued = await self._store.create_session(session, token_hash, self._refresh_ttl_ms)
         return self._signed_in(issued, token)
 
     async def refresh(self, refresh_token: str) -> SignedIn:
         old_hash = hash_refresh_token(refresh_token)
         token = new_refresh_token()
         new_hash = hash_refresh_token(token)
-        outcome = await self._database.write(
-            lambda: sessions.rotate_token(self._database.sql, old_hash, new_hash, self._grace_ms, self._refresh_ttl_ms)
-        )
+        outcome = await self._store.rotate_token(old_hash, new_hash, self._grace_ms, self._refresh_ttl_ms)
         if isinstance(outcome, Issued):
             return self._signed_in(outcome, token)
         if isinstance(outcome, Reused):
@@ -126,22 +111,20 @@ class Accounts:
         raise NexoError("session_invalid")
 
     async def logout(self, session: Session) -> None:
-        await self._database.write(lambda: sessions.revoke_session(session.sid))
+        await self._store.revoke_session(session.sid)
         self._ended([session.sid])
 
     async def change_password(self, session: Session, old_password: str, new_password: str) -> SignedIn:
         """Ends all other sessions of the user; this one goes on with the tokens that are returned."""
         self.passwords.check_new(new_password)
-        known = await self._database.read(lambda: accounts.read_credentials(session.user_id))
+        known = await self._store.credentials(session.user_id)
         if not await self.passwords.matches(old_password, known and known.password_hash) or known is None:
             raise NexoError("invalid_credentials")
         new_hash = await self.passwords.hash(new_password)
         token = new_refresh_token()
         token_hash = hash_refresh_token(token)
-        changed = await self._database.write(
-            lambda: sessions.change_password(
-                self._database.sql, session, known.password_hash, new_hash, token_hash, self._refresh_ttl_ms
-            )
+        changed = await self._store.change_password(
+            session, known.password_hash, new_hash, token_hash, self._refresh_ttl_ms
         )
         self.cache.forget_user(session.user_id)
         self._ended(changed.ended)
@@ -153,7 +136,7 @@ class Accounts:
         check_user_id(user_id)
         self.passwords.check_new(password)
         new_hash = await self.passwords.hash(password)
-        ended = await self._database.write(lambda: sessions.set_password(self._database.sql, user_id, new_hash))
+        ended = await self._store.set_password(user_id, new_hash)
         self.cache.forget_user(user_id)
         self._ended(ended)
         log.info("password_set", user_id=user_id, ended=len(ended))
@@ -186,10 +169,10 @@ class Accounts:
             new_hash = await self.passwords.hash(password)
         except NexoError:  # too busy: it can wait for the next login
             return
-        await self._database.write(lambda: accounts.replace_hash(user_id, old_hash, new_hash))
+        await self._store.replace_hash(user_id, old_hash, new_hash)
 
     async def _load(self, sid: str) -> Session | None:
-        return await self.cache.load(sid, lambda: self._database.read(lambda: sessions.read_session(sid)))
+        return await self.cache.load(sid, lambda: self._store.live_session(sid))
 
     def _ended(self, sids: list[str]) -> None:
         for sid in sids:
@@ -208,17 +191,17 @@ class Accounts:
 
     async def info(self, user_id: str) -> User:
         check_user_id(user_id)
-        return await self._database.read(lambda: accounts.read_user(user_id))
+        return await self._store.user(user_id)
 
     async def users(self, user_ids: list[str]) -> list[User]:
         """Those that exist, in the order asked for, each once."""
         wanted = [user_id for user_id in dict.fromkeys(user_ids) if is_user_id(user_id)]
-        found = await self._database.read(lambda: accounts.read_users(self._database.sql, wanted))
+        found = await self._store.users(wanted)
         return [found[user_id] for user_id in wanted if user_id in found]
 
     async def page(self, after: str = "", limit: int = 500) -> list[User]:
         """All users, in the order of their ids; for administrators."""
-        return await self._database.read(lambda: accounts.list_users(after, limit))
+        return await self._store.list_users(after, limit)
 
     async def search(self, prefix: str, limit: int = 20) -> list[User]:
         if not self._may_search:
@@ -228,7 +211,7 @@ class Accounts:
         check_text(prefix, "query", NICKNAME_MAX_CHARS)
         if not 1 <= limit <= SEARCH_MAX:
             raise NexoError("bad_limit", f"limit is a number from 1 to {SEARCH_MAX}")
-        return await self._database.read(lambda: accounts.search_users(prefix, limit))
+        return await self._store.search(prefix, limit)
 
     async def update(
         self,
@@ -247,33 +230,31 @@ class Accounts:
             changes["extra"] = _extra_json(extra)
         if not changes:
             return await self.info(user_id)
-        return await self._database.write(lambda: accounts.update_user(user_id, changes))
+        return await self._store.update(user_id, changes)
 
     async def set_admin(self, user_id: str, is_admin: bool) -> User:
         check_user_id(user_id)
-        return await self._database.write(lambda: accounts.set_admin(user_id, is_admin))
+        return await self._store.set_admin(user_id, is_admin)
 
     async def block(self, user_id: str, other_id: str) -> list[str]:
-        """From when this answers, nothing the other sends arrives. The answer is who is blocked now."""
-        if not await self._write_block(user_id, other_id, True):
-            chat = single_conversation_id(user_id, other_id)
-            await self._database.write(lambda: create_singles(self._database.sql, [chat]))
-            await self._write_block(user_id, other_id, True)
+        """Once this answers, nothing more of the other's is stored. The answer is who is blocked now."""
+        _check_other(user_id, other_id)
+        await self._store.block(user_id, other_id)
         return await self.blocks(user_id)
 
     async def unblock(self, user_id: str, other_id: str) -> list[str]:
-        if not await self._write_block(user_id, other_id, False):
-            await self.info(other_id)  # without a chat there was no block, but perhaps no such user either
+        _check_other(user_id, other_id)
+        await self._store.unblock(user_id, other_id)
         return await self.blocks(user_id)
 
     async def blocks(self, user_id: str) -> list[str]:
-        return await self._database.read(lambda: accounts.list_blocks(user_id))
+        return await self._store.blocks(user_id)
 
-    async def _write_block(self, user_id: str, other_id: str, on: bool) -> bool:
-        check_user_id(other_id)
-        if other_id == user_id:
-            raise NexoError("bad_user_id", "You cannot block or unblock yourself")
-        return await self._database.write(lambda: accounts.write_block(self._database.sql, user_id, other_id, on))
+
+def _check_other(user_id: str, other_id: str) -> None:
+    check_user_id(other_id)
+    if other_id == user_id:
+        raise NexoError("bad_user_id", "You cannot block or unblock yourself")
 
 
 def _extra_json(extra: Any) -> str | None:

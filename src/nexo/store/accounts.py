@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any
 
+from nexo.core.accounts import Credentials
 from nexo.core.filter import fold
 from nexo.core.model import User
 from nexo.errors import NexoError
@@ -20,11 +22,6 @@ SEARCH_KEY_CHARS = 128
 _USER = rows.columns(USER)
 _AT_ONCE = 500
 _LAST_CHARACTER = chr(0x10FFFF)  # every engine orders keys by code point: nothing sorts behind it
-
-
-class Credentials(NamedTuple):
-    password_hash: str
-    session_version: int
 
 
 def search_key(text: str) -> str:
@@ -59,7 +56,7 @@ def insert_user(
     return User(user_id, nickname, avatar, extra, is_admin, now_ms)
 
 
-def read_users(sql: Sql, user_ids: list[str]) -> Script[dict[str, User]]:
+def read_users(sql: Sql, user_ids: Sequence[str]) -> Script[dict[str, User]]:
     """Those of them that exist."""
     found: dict[str, User] = {}
     for start in range(0, len(user_ids), _AT_ONCE):

@@ -6,8 +6,9 @@ row before it), so that exchange, reuse and revocation happen one after the othe
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
+from nexo.core.accounts import Issued, PasswordChanged, Reused
 from nexo.core.model import Session
 from nexo.errors import NexoError
 from nexo.store import rows
@@ -22,24 +23,6 @@ _COLUMNS = ("sid", "user_id", "platform_id", "device_id", "version")
 _SESSION = rows.columns(_COLUMNS)
 
 
-class Issued(NamedTuple):
-    """A session that has a fresh refresh token. `now_ms` is the time by which its life is counted."""
-
-    session: Session
-    now_ms: int
-
-
-class Reused(NamedTuple):
-    """A token came back long after it was exchanged: somebody has a copy. The session has been ended."""
-
-    session: Session
-
-
-class PasswordChanged(NamedTuple):
-    issued: Issued
-    ended: list[str]
-
-
 def create_session(sql: Sql, session: Session, token_hash: str, ttl_ms: int) -> Script[Issued]:
     """A new login; the user's sessions that are over are swept away with it."""
     now_ms = yield NOW
@@ -51,7 +34,7 @@ def create_session(sql: Sql, session: Session, token_hash: str, ttl_ms: int) -> 
     return Issued(session, now_ms)
 
 
-def read_session(sid: str) -> Script[Session | None]:
+def read_live(sid: str) -> Script[Session | None]:
     """The session, if it is neither revoked nor of another version than its user."""
     found = yield query(
         f"SELECT {rows.columns(_COLUMNS, 's')} FROM sessions s JOIN users u ON u.user_id=s.user_id "

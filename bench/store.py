@@ -1,0 +1,319 @@
+"""The cost of storing a message: the group committer beside a bare loop of the same SQL.
+
+    .venv/bin/python bench/store.py                       all engines, private servers
+    .venv/bin/python bench/store.py --engines sqlite --rounds 5
+
+For each engine and batch size the two take turns in one run; the ratio is what Nexo's code costs on top
+of the database and its driver. Rows S1 to S4 of the targets are at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import uvloop
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from bare import BARE_LOOPS  # noqa: E402
+from harness import servers  # noqa: E402
+
+from nexo import ids  # noqa: E402
+from nexo.config import load, parse_store_url  # noqa: E402
+from nexo.core.model import Draft, Kind  # noqa: E402
+from nexo.store import migrate  # noqa: E402
+from nexo.store.conversations import create_singles  # noqa: E402
+from nexo.store.engine import Mode, Script, Stmt, do  # noqa: E402
+from nexo.store.stores import Store  # noqa: E402
+
+BATCHES = (1, 32, 256, 1024)
+CONVERSATIONS = 1000
+CONTENT = '"' + "x" * 120 + '"'
+console = Console(width=120)
+
+
+class Load:
+    """Drafts from many senders, with random client_msg_ids."""
+
+    def __init__(self, conversations: int, group: str | None = None) -> None:
+        self.places = [
+            (f"s{i}", f"sg_{group}" if group else ids.single_conversation_id(f"s{i}", f"r{i}"))
+            for i in range(conversations)
+        ]
+        self.kind = Kind.GROUP if group else Kind.SINGLE
+        self._random = random.Random(os.urandom(8))
+        self._next = 0
+
+    def draft(self) -> Draft:
+        self._next += 1
+        sender, name = self.places[self._next % len(self.places)]
+        client_msg_id = f"{self._random.getrandbits(96):024x}"
+        return Draft(sender, client_msg_id, name, self.kind, 1, CONTENT, self._random.randbytes(16))
+
+
+class Meter:
+    """Wall time, this process's CPU and the database server's."""
+
+    def __init__(self, server_pid: int | None) -> None:
+        self._server = psutil.Process(server_pid) if server_pid else None
+
+    def _server_s(self) -> float:
+        if self._server is None:
+            return 0.0
+        total = 0.0
+        for process in (self._server, *self._server.children(recursive=True)):
+            try:
+                times = process.cpu_times()
+                total += times.user + times.system
+            except psutil.NoSuchProcess:
+                continue
+        return total
+
+    def __enter__(self) -> Meter:
+        self._wall, self._cpu, self._db = time.perf_counter(), time.process_time(), self._server_s()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.wall_s = time.perf_counter() - self._wall
+        self.cpu_s = time.process_time() - self._cpu
+        self.db_s = self._server_s() - self._db
+
+
+async def run_committer(store: Store, load_: Load, count: int, in_flight: int) -> None:
+    """Keep `in_flight` sends under way: each answer starts the next, as a pipelining client would."""
+    done = asyncio.get_running_loop().create_future()
+    submit = store.committer.submit
+    started = answered = 0
+
+    def answer(outcome: Any) -> None:
+        nonlocal started, answered
+        if isinstance(outcome, Exception):
+            done.set_exception(outcome)
+            return
+        answered += 1
+        if started < count:
+            started += 1
+            submit(load_.draft(), answer)
+        elif answered == count:
+            done.set_result(None)
+
+    for _ in range(min(in_flight, count)):
+        started += 1
+        submit(load_.draft(), answer)
+    await done
+
+
+@asynccontextmanager
+async def opened(engine: str, people: int) -> AsyncIterator[tuple[Store, str, int | None]]:
+    """A fresh, migrated store with `people` senders and receivers."""
+    with tempfile.TemporaryDirectory() as folder:
+        pid = None
+        if engine == "sqlite":
+            url = f"sqlite:///{folder}/nexo.db"
+        else:
+            server = servers.mariadb() if engine == "mariadb" else servers.postgres()
+            url, pid = server.create_database(), server.pid
+        await migrate.upgrade(parse_store_url(url))
+        store = Store(load(env={}, flags={"store.url": url}))
+        await store.open()
+        try:
+            await store.database.write(lambda: add_people(people))
+            yield store, url, pid
+        finally:
+            await store.close()
+
+
+def add_people(people: int) -> Script[None]:
+    for start in range(0, people, 500):
+        names = [f"{side}{i}" for i in range(start, min(start + 500, people)) for side in "sr"]
+        values = ",".join(["(?,'x')"] * len(names))
+        yield do(f"INSERT INTO users (user_id,password_hash) VALUES {values}", *names)
+
+
+async def compare(engine: str, rounds: int, seconds: float) -> list[dict[str, Any]]:
+    results = []
+    async with opened(engine, CONVERSATIONS) as (store, url, pid):
+        load_ = Load(CONVERSATIONS)
+        names = [name for _, name in load_.places]
+        for start in range(0, len(names), 200):
+            chunk = names[start : start + 200]
+            await store.database.write(lambda chunk=chunk: create_singles(store.database.sql, chunk))
+        bare = BARE_LOOPS[engine](url, store.database.ids)
+        await bare.open()
+        try:
+            for batch in BATCHES:
+                results.append(await _compare_batch(store, bare, load_, batch, rounds, seconds, pid))
+            results.append(await _compare_batch(store, bare, load_, 512, rounds, seconds, pid))
+        finally:
+            await bare.close()
+    return results
+
+
+async def _compare_batch(
+    store: Store, bare: Any, load_: Load, batch: int, rounds: int, seconds: float, pid: int | None
+) -> dict[str, Any]:
+    count = max(batch * 4, 200)
+    await run_committer(store, load_, count, batch)  # warm
+    with Meter(pid) as probe:
+        await run_committer(store, load_, count, batch)
+    count = max(batch * 4, int(count * seconds / probe.wall_s))
+    rates: dict[str, list[float]] = {"nexo": [], "bare": []}
+    costs: dict[str, list[float]] = {"nexo": [], "bare": []}
+    database: list[float] = []
+    for _ in range(rounds):
+        with Meter(pid) as meter:
+            await run_committer(store, load_, count, batch)
+        rates["nexo"].append(count / meter.wall_s)
+        costs["nexo"].append(meter.cpu_s / count * 1e6)
+        database.append(meter.db_s / count * 1e6)
+        drafts = [load_.draft() for _ in range(count)]
+        with Meter(pid) as meter:
+            await bare.run(drafts, batch)
+        rates["bare"].append(count / meter.wall_s)
+        costs["bare"].append(meter.cpu_s / count * 1e6)
+    return {
+        "batch": batch,
+        "nexo": statistics.median(rates["nexo"]),
+        "bare": statistics.median(rates["bare"]),
+        "ratio": statistics.median(n / b for n, b in zip(rates["nexo"], rates["bare"], strict=True)),
+        "nexo_us": statistics.median(costs["nexo"]),
+        "bare_us": statistics.median(costs["bare"]),
+        "db_us": statistics.median(database),
+    }
+
+
+async def hot_against_spread(engine: str, seconds: float) -> tuple[float, float]:
+    """S3: everything into one conversation, against a thousand."""
+    async with opened(engine, CONVERSATIONS) as (store, _, pid):
+        rates: dict[int, list[float]] = {1: [], CONVERSATIONS: []}
+        for conversations in (CONVERSATIONS, 1) * 3:
+            load_ = Load(conversations)
+            await run_committer(store, load_, 3000, 512)
+            with Meter(pid) as meter:
+                await run_committer(store, load_, 10_000 if seconds >= 1 else 2_000, 512)
+            rates[conversations].append((10_000 if seconds >= 1 else 2_000) / meter.wall_s)
+        return statistics.median(rates[1]), statistics.median(rates[CONVERSATIONS])
+
+
+class RowCount:
+    """Counts the rows that the committer's statements write, by looking at the statements themselves."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+    def see(self, statement: Stmt) -> None:
+        sql, params, mode = statement
+        if not sql.startswith(("INSERT", "UPDATE", "WITH")):
+            return
+        if mode is Mode.MANY:
+            self.rows += len(params)
+        elif sql.startswith("WITH"):
+            # one array per column: messages, conversations and members have 13, 5 and 9 columns
+            self.rows += len(params[0]) + len(params[13]) + len(params[18])
+        elif sql.startswith("UPDATE ("):
+            self.rows += sql.count("SELECT ")
+        else:
+            self.rows += sql.count("(?")
+
+
+async def group_sizes(engine: str) -> list[tuple[int, float, float]]:
+    """S4: row writes and CPU per message in groups of 3 and of 10,000."""
+    found = []
+    for members in (3, 10_000):
+        async with opened(engine, members) as (store, _, pid):
+            service = store.groups
+            from_people = [f"s{i}" for i in range(1, members)]
+            group_id, _ = await service.create(_group_draft(from_people))
+            load_ = Load(min(members, 3), group_id)
+            await run_committer(store, load_, 2000, 64)
+            counter = RowCount()
+            hot = store.committer._hot_sql  # type: ignore[attr-defined]
+            store_script = hot.store
+
+            def counted(*args: Any, store_script: Any = store_script, counter: RowCount = counter) -> Script[None]:
+                script = store_script(*args)
+                for statement in script:
+                    counter.see(statement)
+                    yield statement
+
+            hot.store = counted
+            costs = []
+            for _ in range(5):
+                with Meter(pid) as meter:
+                    await run_committer(store, load_, 4000, 64)
+                costs.append((meter.cpu_s + meter.db_s) / 4000 * 1e6)
+            # conversation and member rows are shared by a batch: compare what a message adds by itself
+            found.append((members, counter.rows / 20_000, statistics.median(costs)))
+    return found
+
+
+def _group_draft(members: list[str]) -> Any:
+    from nexo.ports import GroupDraft  # noqa: PLC0415
+
+    return GroupDraft("s0", "bench", members, "", "", "open", None)
+
+
+async def main(engines: list[str], rounds: int, seconds: float) -> None:
+    verdicts: list[tuple[str, str, str, bool]] = []
+    for engine in engines:
+        table = Table(title=f"{engine}: messages/s (CPU µs per message of the client; of the database server)")
+        for column in ("batch", "nexo", "bare SQL", "ratio", "nexo µs", "bare µs", "server µs"):
+            table.add_column(column, justify="right")
+        for row in await compare(engine, rounds, seconds):
+            table.add_row(
+                f"{row['batch']} in flight",
+                f"{row['nexo']:,.0f}",
+                f"{row['bare']:,.0f}",
+                f"{row['ratio']:.2f}",
+                f"{row['nexo_us']:.1f}",
+                f"{row['bare_us']:.1f}",
+                f"{row['db_us']:.1f}",
+            )
+            if row["batch"] == 512:
+                target = "S1" if engine == "sqlite" else "S2"
+                verdicts.append((target, engine, f"{row['ratio']:.2f} × bare SQL (must 0.70)", row["ratio"] >= 0.7))
+        console.print(table)
+        hot, spread = await hot_against_spread(engine, seconds)
+        verdicts.append(
+            ("S3", engine, f"one hot {hot:,.0f}/s, spread {spread:,.0f}/s: {hot / spread:.2f} × (must 1)", hot >= spread)
+        )
+        (_, rows_3, cost_3), (_, rows_10k, cost_10k) = await group_sizes(engine)
+        row_ratio, cost_ratio = rows_10k / rows_3, cost_10k / cost_3
+        verdicts.append(
+            (
+                "S4",
+                engine,
+                f"rows {rows_3:.2f} → {rows_10k:.2f} per message, CPU {cost_3:.1f} → {cost_10k:.1f} µs: "
+                f"{row_ratio:.2f} × and {cost_ratio:.2f} × (must 1.1)",
+                row_ratio <= 1.1 and cost_ratio <= 1.1,
+            )
+        )
+    table = Table(title="targets")
+    for column in ("#", "engine", "measured", "reached"):
+        table.add_column(column)
+    for target, engine, text, good in verdicts:
+        table.add_row(target, engine, text, "yes" if good else "NO")
+    console.print(table)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--engines", default="sqlite,mariadb,postgresql")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=2.0, help="about how long one measurement takes")
+    arguments = parser.parse_args()
+    uvloop.run(main(arguments.engines.split(","), arguments.rounds, arguments.seconds))
