@@ -15,13 +15,29 @@ class ErrorRow(NamedTuple):
     closes: bool
     retry: bool
     sentence: str
+    reconnect: bool = False
+
+    @property
+    def close_code(self) -> int:
+        """What a connection is closed with: below 4500 a client must not come back with this session."""
+        base = 4500 if self.reconnect else 4000
+        return base + (self.number // 1000 - 1) * 100 + self.number % 100
 
 
 def _rows() -> list[ErrorRow]:
     rows: list[ErrorRow] = []
 
-    def add(number: int, name: str, http: int, sentence: str, *, closes: bool = False, retry: bool = False) -> None:
-        rows.append(ErrorRow(name, number, http, closes, retry, sentence))
+    def add(
+        number: int,
+        name: str,
+        http: int,
+        sentence: str,
+        *,
+        closes: bool = False,
+        retry: bool = False,
+        reconnect: bool = False,
+    ) -> None:
+        rows.append(ErrorRow(name, number, http, closes, retry, sentence, reconnect))
 
     # 1000: the shape of a request
     add(1001, "bad_json", 400, "The text is not valid JSON.")
@@ -40,9 +56,9 @@ def _rows() -> list[ErrorRow]:
     # 2000: who you are
     add(2001, "unauthorized", 401, "Sign in first: no valid token came with this.", closes=True)
     add(2002, "invalid_credentials", 401, "The user or the password is wrong.")
-    add(2003, "token_expired", 401, "The access token has expired; refresh it.", closes=True)
+    add(2003, "token_expired", 401, "The access token has expired; refresh it.", closes=True, reconnect=True)
     add(2004, "session_invalid", 401, "The session has ended; sign in again.", closes=True)
-    add(2005, "auth_timeout", 401, "No valid AUTH came in time.", closes=True)
+    add(2005, "auth_timeout", 401, "No valid AUTH came in time.", closes=True, reconnect=True)
     add(2006, "reauth_uid_mismatch", 401, "The new token belongs to another user.", closes=True)
     add(2007, "kicked", 401, "Another device of this user took the place.", closes=True)
     add(2008, "replaced", 401, "A newer connection of this device took the place.", closes=True)
@@ -88,9 +104,17 @@ def _rows() -> list[ErrorRow]:
     # 5000: the server
     add(5001, "server_busy", 503, "The server cannot take this now; try again.", retry=True)
     add(5002, "internal_error", 500, "The server failed; the log has the cause.", retry=True)
-    add(5003, "too_many_requests", 429, "Too many requests; wait and try again.", retry=True)
-    add(5004, "slow_consumer", 503, "The connection did not take what was sent.", closes=True, retry=True)
-    add(5005, "server_shutdown", 503, "The server stops; connect again.", closes=True, retry=True)
+    add(5003, "too_many_requests", 429, "Too many requests; wait and try again.", retry=True, reconnect=True)
+    add(
+        5004,
+        "slow_consumer",
+        503,
+        "The connection did not take what was sent.",
+        closes=True,
+        reconnect=True,
+        retry=True,
+    )
+    add(5005, "server_shutdown", 503, "The server stops; connect again.", closes=True, reconnect=True, retry=True)
     return rows
 
 

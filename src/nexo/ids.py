@@ -13,6 +13,8 @@ from nexo.errors import NexoError
 
 AT_ALL = "@all"  # stands for every member in `mentions`; for that reason nobody may be called so
 
+CANARY_IDS = ("nexo.canary", "nexo.canary.echo")  # send and receive the message of /readyz
+
 _USER_ID = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 _CLIENT_MSG_ID = re.compile(r"[!-~](?:[ -~]{0,62}[!-~])?")
 _GROUP_ID = re.compile(r"g_[A-Za-z0-9]{12}")
@@ -86,16 +88,16 @@ def peer_of(conversation_id: str, user_id: str) -> str | None:
     return peers[1] if peers[0] == user_id else peers[0]
 
 
-def parse_server_msg_id(value: str | int) -> int:
+def parse_server_msg_id(value: str | int, field: str = "server_msg_id") -> int:
     """Ids travel as strings; anything that is not a positive 63-bit number cannot exist."""
     if isinstance(value, int) and not isinstance(value, bool):
         number = value
     elif isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 19:
         number = int(value)
     else:
-        raise NexoError("bad_server_msg_id", "server_msg_id is a string of digits")
+        raise NexoError(f"bad_{field}", f"{field} is a string of digits")
     if not 0 < number < 1 << 63:
-        raise NexoError("bad_server_msg_id", "server_msg_id is a string of digits")
+        raise NexoError(f"bad_{field}", f"{field} is a string of digits")
     return number
 
 

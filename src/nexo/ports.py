@@ -61,6 +61,25 @@ class Located(NamedTuple):
     sender_id: str
 
 
+class Listener(NamedTuple):
+    """A member as pushing needs them."""
+
+    from_seq: int
+    recv_msg_opt: int
+    blocked: bool  # by their peer, in a single chat
+    past: tuple[tuple[int, int], ...]  # earlier spans
+
+    def sees(self, seq: int) -> bool:
+        return seq >= self.from_seq or any(low <= seq <= high for low, high in self.past)
+
+
+class Audience(NamedTuple):
+    """The members of a conversation at one `member_epoch`."""
+
+    epoch: int
+    listeners: dict[str, Listener]
+
+
 class Settings(NamedTuple):
     """What a member may set for themselves; None leaves it as it is."""
 
@@ -106,6 +125,9 @@ class MessageStore(Protocol):
 
     async def locate(self, server_msg_id: int) -> Located | None:
         """Where a message is. Says nothing about who may see it."""
+
+    async def last_by_author(self, conversation_id: str, low: int, high: int) -> dict[str, tuple[int, int]]:
+        """Whom a cursor that moved from `low` to `high` passed: per author the last message (seq, id)."""
 
     async def find(self, user_id: str, server_msg_id: int) -> Message:
         """One message, or `message_not_found`."""
@@ -185,5 +207,31 @@ class GroupStore(Protocol):
 
     async def join_requests(self, group_id: str, user_id: str) -> list[JoinRequest]: ...
 
-    async def active_members(self, conversation_id: str) -> tuple[int, list[tuple[str, int]]]:
-        """The member list and its epoch: each member with the seq their span began at."""
+    async def audience(self, conversation_id: str) -> Audience:
+        """Who is to be told of something new in a conversation (of either kind), as committed."""
+
+
+class Publisher(Protocol):
+    """Tells connected clients of what was committed elsewhere, say through the HTTP API. Called after the
+    commit, on the event loop; returns at once and never raises: a push that fails is made good by RESYNC."""
+
+    def message_saved(self, sent: Sent, origin: object | None) -> None:
+        """Also for a retry that found its row (`sent.fresh` is False). `origin` is the connection that got
+        the answer already, None when there is none."""
+
+    def group_changed(self, change: GroupChange) -> None:
+        """`change.event` is there. For a new group `added` names all its members, the creator too."""
+
+    def recalled(self, recall: Recall) -> None:
+        """`recall.event` is there: repetitions are not told again."""
+
+    def conversation_read(self, user_id: str, conversation_id: str, read_seq: int, unread: int) -> None:
+        """For the user's own devices."""
+
+    def audience_changed(self, conversation_id: str) -> None:
+        """A block or a member's `recv_msg_opt` changed: an audience read before is out of date."""
+
+
+class Online(Protocol):
+    async def online(self, user_ids: Sequence[str]) -> list[tuple[str, bool, Sequence[int]]]:
+        """Whether each of them is connected, and on which platforms; in the order asked for."""

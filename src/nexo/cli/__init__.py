@@ -28,6 +28,7 @@ class Group(NamedTuple):
 GROUPS = {
     "user": Group("nexo.cli.user", "Add and list users, set passwords."),
     "migrate": Group("nexo.cli.migrate", "Bring the database to the schema this version needs."),
+    "check": Group("nexo.cli.check", "Check that what is stored is consistent."),
     "config": Group("nexo.cli.config", "Show, check and explain the configuration."),
     "docs": Group("nexo.cli.docs", "Print or write the generated pages of the documentation.", hidden=True),
 }

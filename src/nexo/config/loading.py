@@ -7,6 +7,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ DEFAULT_FILE = Path("nexo.toml")
 FILE_VARIABLE = "NEXO_CONFIG"
 
 _FIELDS: dict[str, Field] = {field.key: field for field in leaves(Config)}
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\s,]+")
 _SECTIONS = {key[: match.start()] for key in _FIELDS for match in re.finditer(r"\.", key)}
 
 
@@ -191,3 +193,11 @@ def _contradictions(config: Config) -> Iterator[tuple[str, str]]:
         yield "auth.refresh_ttl_s", "must be longer than auth.access_ttl_s"
     if config.auth.argon2_memory_kib < 8 * config.auth.argon2_parallelism:
         yield "auth.argon2_memory_kib", "must be at least 8 for each lane (auth.argon2_parallelism)"
+    for network in config.http.trusted_proxies:
+        try:
+            ip_network(network)
+        except ValueError:
+            yield "http.trusted_proxies", f"{network!r} is no address and no network such as 10.0.0.0/8"
+    for origin in config.http.cors_origins:
+        if origin != "*" and not _ORIGIN.fullmatch(origin):
+            yield "http.cors_origins", f"{origin!r} is no origin such as https://app.example"

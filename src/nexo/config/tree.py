@@ -60,9 +60,21 @@ class Pull(Section, frozen=True):
     max_bytes: Annotated[int, about("A reply with messages is cut at this size.", ge=65_536)] = 262_144
 
 
+class Strategy(Section, frozen=True):
+    mode: Annotated[
+        Literal["push", "notify", "none", "auto"],
+        about("How a group message reaches those online: whole, as a notice to pull, not at all, or by size."),
+    ] = "auto"
+    group_size_threshold: Annotated[int, about("`auto`: from this many members on, notify.", ge=1)] = 2000
+    online_user_threshold: Annotated[int, about("`auto`: from this many members online on, notify.", ge=1)] = 500
+    notify_max_online_user: Annotated[int, about("`auto`: from this many members online on, none.", ge=1)] = 2000
+    huge_group_no_notify_size: Annotated[int, about("`auto`: from this many members on, none.", ge=1)] = 10_000
+
+
 class Group(Section, frozen=True):
     min_create_members: Annotated[int, about("Members a new group needs, its creator included.", ge=1)] = 3
     max_members: Annotated[int, about("Members a group may have.", ge=1)] = 100_000
+    strategy: Strategy = Strategy()
 
 
 class Recall(Section, frozen=True):
@@ -110,6 +122,84 @@ class User(Section, frozen=True):
     search: Annotated[bool, about("Users may look for others by the beginning of id or nickname.")] = True
 
 
+class Server(Section, frozen=True):
+    host: Annotated[str, about("Address to listen on.")] = "127.0.0.1"
+    port: Annotated[int, about("Port for everything: HTTP and WebSocket.", ge=0, le=65_535)] = 8900
+    shutdown_s: Annotated[
+        int, about("How long a graceful stop may take; what is left then is cut off.", ge=1, le=600)
+    ] = 10
+
+
+class Gateway(Section, frozen=True):
+    websocket: Annotated[
+        Literal["picows", "websockets"], about("The WebSocket implementation; both do the same, picows is faster.")
+    ] = "picows"
+    heartbeat_s: Annotated[int, about("How often the server pings a connection.", ge=1, le=3600)] = 30
+    idle_s: Annotated[int, about("A connection without any frame for this long is closed.", ge=2, le=7200)] = 90
+    auth_timeout_s: Annotated[int, about("Time for the first valid AUTH.", ge=1, le=60)] = 3
+
+
+class Backpressure(Section, frozen=True):
+    high_water_bytes: Annotated[
+        int, about("Unsent bytes above which a connection gets no more pushes and is not read.", ge=4096)
+    ] = 524_288
+    low_water_bytes: Annotated[int, about("Unsent bytes below which it goes on.", ge=0)] = 262_144
+    close_after_ms: Annotated[
+        int, about("Above high water without any progress for this long: closed `slow_consumer`.", ge=100)
+    ] = 3000
+
+
+class Sessions(Section, frozen=True):
+    policy: Annotated[
+        Literal["multi", "per_platform", "single"],
+        about("Connections a user may have: any number, one per platform, or one."),
+    ] = "multi"
+
+
+class Resend(Section, frozen=True):
+    after_auth: Annotated[bool, about("Send undelivered messages by itself after signing in.")] = True
+
+
+class Sync(Section, frozen=True):
+    heads_s: Annotated[
+        int, about("How often changed heads of unpushed conversations are told to a connection.", ge=1, le=3600)
+    ] = 30
+
+
+class Http(Section, frozen=True):
+    cors_origins: Annotated[
+        list[str],
+        about("Web pages of these origins may call the API, e.g. `https://app.example`; `*` for any. Empty: none."),
+    ] = []
+    trusted_proxies: Annotated[
+        list[str],
+        about(
+            "Addresses or networks (`10.0.0.0/8`) of proxies whose `X-Forwarded-For` is believed, "
+            "for HTTP and WebSocket alike."
+        ),
+    ] = []
+
+
+class Limits(Section, frozen=True):
+    sends_per_s: Annotated[int, about("Sends of one user through one instance; 0: any number.", ge=0)] = 30
+    sends_burst: Annotated[int, about("Sends that a user may make at once after a pause.", ge=0)] = 60
+    frames_per_s: Annotated[int, about("Frames on one connection, ACK and PONG apart; 0: any number.", ge=0)] = 60
+    frames_burst: Annotated[int, about("Frames that a connection may bring at once after a pause.", ge=0)] = 120
+    acks_per_s: Annotated[int, about("ACK and PONG frames on one connection; 0: any number.", ge=0)] = 2000
+    inflight_sends: Annotated[
+        int, about("Sends of one connection that may wait for their answer; 0: any number.", ge=0)
+    ] = 256
+    connections_per_user: Annotated[int, about("Connections of one user; 0: any number.", ge=0)] = 100
+    # Whole companies and every user behind a proxy that is not in http.trusted_proxies share one address.
+    connections_per_ip: Annotated[int, about("Connections from one address; 0: any number.", ge=0)] = 20_000
+    connections_total: Annotated[int, about("Connections to one instance; 0: any number.", ge=0)] = 100_000
+    logins_per_min: Annotated[
+        int, about("Passwords that may be tried for one user from one address; 0: any number.", ge=0)
+    ] = 5
+    registers_per_min: Annotated[int, about("Users that may be registered from one address; 0: any number.", ge=0)] = 10
+    group_creates_per_min: Annotated[int, about("Groups that one user may create; 0: any number.", ge=0)] = 10
+
+
 class Config(Section, frozen=True):
     data: Data = Data()
     store: Store = Store()
@@ -122,3 +212,11 @@ class Config(Section, frozen=True):
     auth: Auth = Auth()
     cache: Cache = Cache()
     user: User = User()
+    server: Server = Server()
+    gateway: Gateway = Gateway()
+    backpressure: Backpressure = Backpressure()
+    session: Sessions = Sessions()
+    resend: Resend = Resend()
+    sync: Sync = Sync()
+    http: Http = Http()
+    limits: Limits = Limits()

@@ -139,7 +139,6 @@ class Accounts:
         ended = await self._store.set_password(user_id, new_hash)
         self.cache.forget_user(user_id)
         self._ended(ended)
-        log.info("password_set", user_id=user_id, ended=len(ended))
 
     async def authenticate(self, token: str) -> Session:
         claims = self._access.read(token)

@@ -44,7 +44,7 @@ class Sending:
         kind, conversation_id = _target(sender_id, recv_id, group_id)
         form.check_content(msg_type, content)
         named = form.check_mentions(mentions) if mentions else ()
-        target = parse_server_msg_id(reply_to) if reply_to is not None else None
+        target = parse_server_msg_id(reply_to, "reply_to") if reply_to is not None else None
         if msg_type == MsgType.QUOTE and target is None:
             raise NexoError("missing_reply_to", "A quote needs the message it replies to")
         text = form.encode_content(msg_type, content)

@@ -57,8 +57,9 @@ class AccessTokens:
         self._clock = clock
 
     def sign(self, session: Session, issued_ms: int) -> tuple[str, int]:
-        """The token and when it expires, in milliseconds. The claims count seconds: rounded up."""
-        issued_s = -(-issued_ms // 1000)
+        """The token and when it expires, in milliseconds. The claims count whole seconds: rounded down, since
+        others who read it may refuse what was issued in the future."""
+        issued_s = issued_ms // 1000
         claims = Claims(
             session.user_id,
             session.platform_id,

@@ -164,7 +164,8 @@ def _answer_again(draft: Draft, row: SentRow, conversation: Conversation | None,
     if bytes(row.request_hash) != draft.request_hash:
         return NexoError("client_msg_id_reused")
     message = rows.message(row.message, draft.conversation_id)
-    changed = draft.filtered and message.status == MessageStatus.NORMAL
+    # judged by the row: the word list may have changed since
+    changed = message.status == MessageStatus.NORMAL and (draft.filtered or message.content != draft.content)
     epoch = conversation.member_epoch if conversation is not None else 0
     return Sent(message, uncertain, None, changed, epoch)
 

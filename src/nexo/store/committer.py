@@ -1,9 +1,9 @@
 """The group committer: whatever waits is written in one transaction, and everybody gets an answer.
 
 Order is kept by structure. `submit` puts a draft into one queue, at once; one batch at a time is under way
-(on SQLite a second one stands ready behind the writer thread, and takes what waits when its turn comes).
-A conversation that somebody else holds, or that has to be created first, gets a lane: its drafts wait there
-in order, away from the others, until the lane is empty again.
+(on SQLite a second one stands ready behind the writer thread, and takes what waits when its turn comes, but
+nothing while the one before it is not committed). A conversation that somebody else holds, or that has to be
+created first, gets a lane: its drafts wait there in order, away from the others, until the lane is empty.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from nexo.store.sql import Sql
 log = structlog.get_logger()
 
 Answer = Sent | NexoError
+Place = tuple[str, str]  # sender, conversation
 SKIPS_BEFORE_LANE = 3
 UNKNOWN_GIVE_UP_S = 30.0
 
@@ -76,10 +77,13 @@ class Committer:
         self._observe = observe
         self._waiting: deque[Pending] = deque()
         self._lanes: dict[str, deque[Pending]] = {}
-        self._lock = threading.Lock()  # SQLite's writer thread takes from the queue itself
+        self._lock = threading.Lock()  # SQLite's writer thread takes from the queue and puts back, too
+        self._open: _Batch | None = None  # has taken drafts and is not committed
+        self._failed: _Batch | None = None  # was found open when its turn was over: nothing may overtake it
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._lane_slots = asyncio.Semaphore(settings.lanes_max)
+        self._loop: asyncio.AbstractEventLoop
         self._expiry: asyncio.TimerHandle | None = None
         self._ready = False  # a batch stands ready and has not taken anything yet
         self._under_way = 0
@@ -122,6 +126,7 @@ class Committer:
     # -- life ----------------------------------------------------------------------------------------
 
     def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
         # Two batches in turn keep SQLite's writer thread busy. On a server they could overtake each other.
         for _ in range(2 if self._engine.name == "sqlite" else 1):
             self._spawn(self._work())
@@ -149,26 +154,39 @@ class Committer:
     async def _work(self) -> None:
         while True:
             await self._wake.wait()
-            if self._ready or not self._waiting:  # a batch that has not begun yet will take it
+            # a batch that has not begun yet will take it
+            if self._ready or self._failed is not None or not self._waiting:
                 self._wake.clear()
                 continue
             self._ready = True
             if self._settings.linger_s and len(self._waiting) < self._settings.batch_max:
                 await asyncio.sleep(self._settings.linger_s)
-            await self._commit(_Batch(self, self._take))
+            batch = _Batch(self)
+            await self._commit(batch)
+            self._close(batch)
             if self._waiting:
                 self._wake.set()
 
-    def _take(self) -> list[Pending]:
-        """What waits, up to the bound."""
+    def _take(self, batch: _Batch) -> list[Pending]:
+        """What waits, up to the bound; nothing while an earlier batch may have to come again."""
         with self._lock:
             self._ready = False
-            waiting, limit = self._waiting, self._settings.batch_max
-            if not self._lanes and len(waiting) <= limit:
-                taken = list(waiting)
-                waiting.clear()
-                return taken
-            return self._divert([waiting.popleft() for _ in range(min(limit, len(waiting)))])
+            if self._open is not None:
+                self._failed = self._open
+                return []
+            self._open = batch
+            waiting = self._waiting
+            # one by one: `submit` may add at the other end meanwhile
+            taken = [waiting.popleft() for _ in range(min(self._settings.batch_max, len(waiting)))]
+            return self._divert(taken) if self._lanes else taken
+
+    def _close(self, batch: _Batch) -> None:
+        """It is committed, or will never be: the next one may take."""
+        with self._lock:
+            if self._open is batch:
+                self._open = None
+            if self._failed is batch:
+                self._failed = None
 
     def _divert(self, items: list[Pending]) -> list[Pending]:
         """Drafts of a conversation in a lane go there; the others come back. Call with the lock held."""
@@ -189,7 +207,7 @@ class Committer:
         while True:
             started = time.monotonic()
             try:
-                outcomes = await self._engine.write_once(batch.script, batch.uncertain)
+                outcomes = await self._engine.write_once(batch.script, batch.uncertain, batch.committed)
             except CommitUnknown as error:
                 log.warning("commit_unknown", error=str(error), size=len(batch.items))
                 batch.uncertain = True
@@ -208,7 +226,7 @@ class Committer:
                 return
             else:
                 self._settle(batch, outcomes, time.monotonic() - started)
-                if batch.items and all(outcome is Skipped.LOCKED for outcome in outcomes):
+                if batch.only_locked:
                     await asyncio.sleep(0.002)
                 return
             if batch.uncertain:
@@ -246,40 +264,38 @@ class Committer:
             half.wait = True  # nothing may be skipped here: its successors are in the other half
             await self._commit(half)
 
-    def _settle(self, batch: _Batch, outcomes: list[Outcome], write_s: float) -> None:
-        if not batch.items:
-            return
+    def _put_back(self, skipped: list[tuple[Pending, Skipped]]) -> None:
+        """What a batch could not decide waits again, before anything that was submitted after it."""
         again: list[Pending] = []
-        new_lanes: list[str] = []
-        answered = 0
         with self._lock:
-            for pending, outcome in zip(batch.items, outcomes, strict=True):
-                if not isinstance(outcome, Skipped):
-                    continue
+            for pending, reason in skipped:
                 pending.skips += 1
                 name = pending.draft.conversation_id
-                locked_briefly = outcome is Skipped.LOCKED and pending.skips < SKIPS_BEFORE_LANE
+                locked_briefly = reason is Skipped.LOCKED and pending.skips < SKIPS_BEFORE_LANE
                 if name in self._lanes:
                     self._lanes[name].append(pending)
-                elif outcome is Skipped.AGAIN or locked_briefly:
+                elif reason is Skipped.AGAIN or locked_briefly:
                     again.append(pending)
                 else:
                     self._lanes[name] = deque([pending])
-                    new_lanes.append(name)
+                    self._loop.call_soon_threadsafe(self._start_lane, name)
             self._waiting.extendleft(reversed(again))
+
+    def _settle(self, batch: _Batch, outcomes: list[Answer], write_s: float) -> None:
+        if not batch.items:
+            return
         for pending, outcome in zip(batch.items, outcomes, strict=True):
-            if not isinstance(outcome, Skipped):
-                answered += 1
-                _call(pending, outcome)
-        for name in new_lanes:
-            self._spawn(self._work_lane(name))
-        self._done(answered)
+            _call(pending, outcome)
+        self._done(len(outcomes))
         if self._observe is not None:
             now = time.monotonic()
             waits = [now - write_s - pending.since for pending in batch.items]
             self._observe(BatchStats(len(waits), sum(waits), max(waits), write_s))
 
     # -- lanes ---------------------------------------------------------------------------------------
+
+    def _start_lane(self, name: str) -> None:
+        self._spawn(self._work_lane(name))
 
     async def _work_lane(self, name: str) -> None:
         """One conversation by itself: create it where needed, wait for its lock, write, until empty."""
@@ -324,25 +340,36 @@ class Committer:
         a retry must not end up behind its successors."""
         self._expiry = None
         now = time.monotonic()
-        late: list[Pending] = []
+        late = self._remove_late(now - self._settings.deadline_s, set())
         with self._lock:
-            for items in (self._waiting, *self._lanes.values()):
-                if items and now - items[0].since >= self._settings.deadline_s:
-                    kept, refused = _split_late(items, now - self._settings.deadline_s)
-                    items.clear()
-                    items.extend(kept)
-                    late += refused
             oldest = min((items[0].since for items in (self._waiting, *self._lanes.values()) if items), default=None)
         self._answer_all(late, "server_busy", "The send waited too long to be written and was not saved")
         if self._under_way:
             delay = (now if oldest is None else oldest) + self._settings.deadline_s - now
             self._expiry = asyncio.get_running_loop().call_later(max(0.05, delay), self._expire)
 
+    def _remove_late(self, before: float, places: set[Place]) -> list[Pending]:
+        """Take what waits since `before`, or waits for one of these places, out of the queues."""
+        late: list[Pending] = []
+        with self._lock:
+            # lanes first: what is in the main queue for the same place came later
+            queues = (*self._lanes.values(), self._waiting)
+            if places or any(items and items[0].since <= before for items in queues):
+                for items in queues:
+                    kept, refused = _split_late(items, before, places)
+                    if refused:
+                        items.clear()
+                        items.extend(kept)
+                        late += refused
+        return late
+
     def _refuse_late(self, batch: _Batch) -> None:
         """Between two attempts nothing is written: late drafts can still be refused."""
-        kept, late = _split_late(batch.items, time.monotonic() - self._settings.deadline_s)
-        batch.items = kept
+        before = time.monotonic() - self._settings.deadline_s
+        places: set[Place] = set()
+        batch.items, late = _split_late(batch.items, before, places)
         if late:
+            late += self._remove_late(before, places)
             self._answer_all(late, "server_busy", "The database did not take the send in time; it was not saved")
 
     def _answer_all(self, items: list[Pending], name: str, detail: str) -> None:
@@ -359,31 +386,56 @@ class Committer:
 class _Batch:
     """Drafts on their way into one transaction. They are taken when it begins, and stay for retries."""
 
-    def __init__(self, committer: Committer, take: Callable[[], list[Pending]]) -> None:
+    def __init__(self, committer: Committer, take: Callable[[], list[Pending]] | None = None) -> None:
         self._committer = committer
         self._take = take
         self._taken = False
-        self.items: list[Pending] = []
+        self.items: list[Pending] = []  # without those that were put back
+        self.only_locked = False  # nothing could be done
         self.wait = False
         self.uncertain = False
 
-    def script(self) -> Script[list[Outcome]]:
+    def script(self) -> Script[list[Answer]]:
         if not self._taken:
-            self.items = self._take()
+            self.items = self._committer._take(self) if self._take is None else self._take()
             self._taken = True
         if not self.items:
             return []
         committer = self._committer
         drafts = [pending.draft for pending in self.items]
-        return (
-            yield from write_batch(committer._hot_sql, committer._ids, drafts, wait=self.wait, uncertain=self.uncertain)
+        outcomes = yield from write_batch(
+            committer._hot_sql, committer._ids, drafts, wait=self.wait, uncertain=self.uncertain
         )
+        return self._divide_skipped(outcomes)
+
+    def _divide_skipped(self, outcomes: list[Outcome]) -> list[Answer]:
+        """Put back what was not decided. Here, and not once it is committed: the next batch may begin
+        before the event loop hears of this one."""
+        items: list[Pending] = []
+        answers: list[Answer] = []
+        skipped: list[tuple[Pending, Skipped]] = []
+        for pending, outcome in zip(self.items, outcomes, strict=True):
+            if isinstance(outcome, Skipped):
+                skipped.append((pending, outcome))
+            else:
+                items.append(pending)
+                answers.append(outcome)
+        if skipped:
+            self.items = items
+            self.only_locked = not items and all(reason is Skipped.LOCKED for _, reason in skipped)
+            self._committer._put_back(skipped)
+        return answers
+
+    def committed(self) -> None:
+        self._committer._close(self)
 
 
-def _split_late(items: deque[Pending] | list[Pending], before: float) -> tuple[list[Pending], list[Pending]]:
+def _split_late(
+    items: deque[Pending] | list[Pending], before: float, places: set[Place]
+) -> tuple[list[Pending], list[Pending]]:
+    """What may stay, and what is late or follows something late; `places` gets those it is late for."""
     kept: list[Pending] = []
     late: list[Pending] = []
-    places: set[tuple[str, str]] = set()
     for pending in items:
         place = (pending.draft.sender_id, pending.draft.conversation_id)
         if pending.since <= before or place in places:

@@ -85,9 +85,12 @@ class Engine(Protocol):
 
     async def stop(self) -> None: ...
 
-    async def write_once(self, make: MakeScript[T], uncertain: bool = False) -> T:
+    async def write_once(
+        self, make: MakeScript[T], uncertain: bool = False, committed: Callable[[], None] | None = None
+    ) -> T:
         """One attempt. Raises Transient, CommitUnknown, Conflict; any other error rolls back.
-        `uncertain` says that an earlier attempt ended in CommitUnknown."""
+        `uncertain` says that an earlier attempt ended in CommitUnknown. `committed` is called, on any
+        thread, after the commit and before the next script begins."""
         ...
 
     async def read(self, make: MakeScript[T]) -> T: ...

@@ -27,7 +27,8 @@ from nexo.core.model import (
 )
 from nexo.core.unread import close_span, open_span
 from nexo.errors import NexoError
-from nexo.ids import group_conversation_id
+from nexo.ids import group_conversation_id, is_user_id
+from nexo.ports import Audience, Listener
 from nexo.store import rows
 from nexo.store.conversations import append_event, lock_conversation, lock_member, lock_members, save_conversation
 from nexo.store.engine import NOW, Script, Stmt, do, proof
@@ -220,8 +221,9 @@ def _insert_members(
 def _let_in(change: Change, user_ids: list[str], max_members: int, skipped: list[tuple[str, str]]) -> Script[Changed]:
     """Open a span for each at event 102. Who is there already is skipped."""
     sql, conversation = change.sql, change.conversation
-    known = yield from existing_users(sql, user_ids)
-    rows_found = yield from lock_members(sql, conversation.id, user_ids)
+    possible = [user_id for user_id in user_ids if is_user_id(user_id)]  # a driver might choke on the others
+    known = yield from existing_users(sql, possible)
+    rows_found = yield from lock_members(sql, conversation.id, possible)
     added: list[str] = []
     for user_id in user_ids:
         if user_id not in known:
@@ -488,11 +490,20 @@ def read_join_requests(group_id: str, user_id: str) -> Script[list[JoinRequest]]
     return [JoinRequest(*row) for row in found]
 
 
-def active_member_ids(conversation_id: str) -> Script[tuple[int, list[tuple[str, int]]]]:
-    """Who is in a conversation now, each with the seq their span began at, and the epoch of that list."""
+def audience(conversation_id: str) -> Script[Audience]:
+    """Who is in a conversation now, what each may see of its past, and how they want to be told."""
     found = yield query(
-        "SELECT c.member_epoch,m.user_id,m.from_seq FROM conversations c JOIN members m ON m.conv=c.id "
-        "WHERE c.conversation_id=? AND m.status=0",
+        "SELECT c.member_epoch,m.user_id,m.from_seq,m.recv_msg_opt,m.blocked,m.has_past,m.conv FROM conversations c "
+        "JOIN members m ON m.conv=c.id WHERE c.conversation_id=? AND m.status=0",
         conversation_id,
     )
-    return (found[0][0] if found else 0), [(row[1], row[2]) for row in found]
+    past: dict[str, list[tuple[int, int]]] = {}
+    if any(row[5] for row in found):
+        for user_id, low, high in (
+            yield query("SELECT user_id,from_seq,to_seq FROM member_spans WHERE conv=?", found[0][6])
+        ):
+            past.setdefault(user_id, []).append((low, high))
+    listeners = {
+        row[1]: Listener(row[2], row[3], bool(row[4]), tuple(past.get(row[1], ())) if row[5] else ()) for row in found
+    }
+    return Audience(found[0][0] if found else 0, listeners)

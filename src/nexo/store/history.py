@@ -205,6 +205,21 @@ def locate(server_msg_id: int) -> Script[tuple[str, int, str] | None]:
     return (found[0][0], found[0][1], found[0][2]) if found else None
 
 
+def last_by_author(conversation_id: str, low: int, high: int) -> Script[dict[str, tuple[int, int]]]:
+    """Per author the last of their messages in (low, high]: seq and id. Only the newest hundreds count."""
+    found = yield query(
+        "SELECT m.sender_id,m.seq,m.server_msg_id FROM messages m JOIN conversations c ON c.id=m.conv "
+        "WHERE c.conversation_id=? AND m.seq>? AND m.seq<=? AND m.msg_type<100 ORDER BY m.seq DESC LIMIT 500",
+        conversation_id,
+        low,
+        high,
+    )
+    last: dict[str, tuple[int, int]] = {}
+    for sender_id, seq, server_msg_id in found:
+        last.setdefault(sender_id, (seq, server_msg_id))
+    return last
+
+
 def receipts(user_id: str, server_msg_id: int) -> Script[Receipts]:
     """Who has read a message and who has it, from the cursors of those in whose present span it lies.
 

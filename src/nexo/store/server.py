@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from nexo.store.engine import (
@@ -62,8 +63,13 @@ class ServerEngine(Engine):
     async def stop(self) -> None:
         await self._driver.close()
 
-    async def write_once(self, make: MakeScript[T], uncertain: bool = False) -> T:
-        return await self._attempt(make, True, uncertain)
+    async def write_once(
+        self, make: MakeScript[T], uncertain: bool = False, committed: Callable[[], None] | None = None
+    ) -> T:
+        result = await self._attempt(make, True, uncertain)
+        if committed is not None:
+            committed()
+        return result
 
     async def read(self, make: MakeScript[T]) -> T:
         """Each statement sees what is committed when it starts; a lost connection is tried once more."""

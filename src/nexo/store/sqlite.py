@@ -125,13 +125,21 @@ class SqliteEngine:
             await asyncio.to_thread(thread.join)
         self._threads.clear()
 
-    async def write_once(self, make: MakeScript[T], uncertain: bool = False) -> T:
-        return await self._submit(self._writes, make, "BEGIN IMMEDIATE")
+    async def write_once(
+        self, make: MakeScript[T], uncertain: bool = False, committed: Callable[[], None] | None = None
+    ) -> T:
+        return await self._submit(self._writes, make, "BEGIN IMMEDIATE", committed)
 
     async def read(self, make: MakeScript[T]) -> T:
         return await self._submit(self._reads, make, "BEGIN")
 
-    async def _submit(self, jobs: queue.SimpleQueue[Job | None], make: MakeScript[T], begin: str) -> T:
+    async def _submit(
+        self,
+        jobs: queue.SimpleQueue[Job | None],
+        make: MakeScript[T],
+        begin: str,
+        committed: Callable[[], None] | None = None,
+    ) -> T:
         if not self._threads:
             raise StoreError("the store is not open")
         loop = asyncio.get_running_loop()
@@ -140,6 +148,8 @@ class SqliteEngine:
         def job(connection: sqlite3.Connection) -> None:
             try:
                 value = run_script(connection, make(), begin)
+                if committed is not None:
+                    committed()
             except BaseException as error:
                 _answer(loop, future, None, error)
             else:

@@ -25,8 +25,8 @@ from nexo.core.model import (
 from nexo.core.visibility import Ranges, visible_head
 from nexo.errors import NexoError
 from nexo.ids import new_group_id
-from nexo.ports import GroupChange, GroupDraft, Located, Recall, Settings
-from nexo.store import groups, history, listing, recall
+from nexo.ports import Audience, GroupChange, GroupDraft, Located, Recall, Settings
+from nexo.store import canary, groups, history, listing, recall
 from nexo.store.committer import BatchStats, Committer
 from nexo.store.committer import Settings as CommitterSettings
 from nexo.store.conversations import change_settings
@@ -87,6 +87,9 @@ class SqlMessages:
     async def locate(self, server_msg_id: int) -> Located | None:
         found = await self._database.look(lambda: history.locate(server_msg_id))
         return None if found is None else Located(*found)
+
+    async def last_by_author(self, conversation_id: str, low: int, high: int) -> dict[str, tuple[int, int]]:
+        return await self._database.look(lambda: history.last_by_author(conversation_id, low, high))
 
     async def find(self, user_id: str, server_msg_id: int) -> Message:
         return await self._database.look(lambda: self._find(user_id, server_msg_id))
@@ -230,8 +233,8 @@ class SqlGroups:
     async def join_requests(self, group_id: str, user_id: str) -> list[JoinRequest]:
         return await self._database.look(lambda: groups.read_join_requests(group_id, user_id))
 
-    async def active_members(self, conversation_id: str) -> tuple[int, list[tuple[str, int]]]:
-        return await self._database.look(lambda: groups.active_member_ids(conversation_id))
+    async def audience(self, conversation_id: str) -> Audience:
+        return await self._database.look(lambda: groups.audience(conversation_id))
 
 
 class Store:
@@ -264,6 +267,10 @@ class Store:
         self.messages = SqlMessages(database, self.committer, config)
         self.conversations = SqlConversations(database, self.cursors)
         self.groups = SqlGroups(database, config)
+
+    async def beat(self) -> None:
+        """Commit something small: the database takes writes."""
+        await self.database.change(lambda: canary.beat(self.database.sql))
 
     async def close(self) -> None:
         """Finish what was taken, write what waits, let go of the database."""

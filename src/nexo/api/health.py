@@ -1,0 +1,88 @@
+"""Is the server alive, can it store and deliver, and what do its counters say."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+import structlog
+from msgspec import Struct
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+from nexo.errors import NexoError
+
+log = structlog.get_logger()
+
+Canary = Callable[[], Awaitable[None]]
+
+CANARY_TIMEOUT_S = 3.0
+# Anybody may ask, and each canary is a write: those who ask within a second share an answer.
+CANARY_PAUSE_S = 1.0
+
+
+class Alive(Struct):
+    status: str = "alive"
+
+
+class Ready(Struct):
+    status: str = "ready"
+
+
+class Health:
+    def __init__(
+        self,
+        canary: Canary,
+        registry: CollectorRegistry,
+        timeout_s: float = CANARY_TIMEOUT_S,
+        pause_s: float = CANARY_PAUSE_S,
+    ) -> None:
+        """`canary` sends something through the real path and returns when it arrived."""
+        self._canary = canary
+        self._registry = registry
+        self._timeout_s = timeout_s
+        self._pause_s = pause_s
+        self._run: asyncio.Task[str] | None = None
+        self._reason = ""
+        self._good_until = 0.0
+
+    async def check_ready(self) -> None:
+        """Raises `server_busy` with the reason when nothing can be stored or delivered."""
+        reason = self._reason
+        if time.monotonic() >= self._good_until:
+            if self._run is None:
+                self._run = asyncio.create_task(self._try())
+            # shielded: one who stops waiting does not end it for the others
+            reason = await asyncio.shield(self._run)
+        if reason:
+            raise NexoError("server_busy", reason)
+
+    def metrics(self, accept: str) -> tuple[bytes, str]:
+        """The text exposition and its content type."""
+        encode, content_type = choose_encoder(accept)
+        return encode(self._registry), content_type
+
+    async def _try(self) -> str:
+        """Why the canary did not arrive, or nothing; remembered for a moment."""
+        try:
+            self._reason = await self._send_canary()
+        finally:
+            self._run = None
+        self._good_until = time.monotonic() + self._pause_s
+        if self._reason:
+            log.warning("not_ready", reason=self._reason)
+        return self._reason
+
+    async def _send_canary(self) -> str:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._canary()
+        except TimeoutError:
+            return f"A message sent on trial did not arrive within {self._timeout_s:g} s"
+        except NexoError as error:
+            return f"A message sent on trial was refused: {error}"
+        except Exception:
+            log.exception("canary_failed")
+            return "A message sent on trial failed; the log has the cause"
+        return ""

@@ -1,0 +1,90 @@
+"""Member lists for pushing, cached by conversation and used only at the epoch of the message or newer.
+
+What is pushed in one conversation keeps its order: while a list is loaded, everything behind it waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable
+
+import structlog
+
+from nexo.errors import NexoError
+from nexo.ports import Audience, GroupStore
+
+log = structlog.get_logger()
+
+CACHED_MEMBERS_MAX = 500_000
+WAITING_MAX = 10_000
+
+Deliver = Callable[[Audience], None]
+
+
+class Audiences:
+    def __init__(self, groups: GroupStore, ttl_s: float, lost: Callable[[str], None]) -> None:
+        """`lost` is told of a conversation whose members could not be found out: those here must resync."""
+        self._groups = groups
+        self._ttl_s = ttl_s
+        self._lost = lost
+        self._cached: OrderedDict[str, tuple[float, Audience]] = OrderedDict()
+        self._size = 0
+        self._waiting: dict[str, deque[tuple[int, Deliver]]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def with_audience(self, conversation_id: str, epoch: int, deliver: Deliver) -> None:
+        """Call `deliver` with the members at `epoch` or later: now, or in turn once they are known."""
+        waiting = self._waiting.get(conversation_id)
+        if waiting is None:
+            audience = self.peek(conversation_id, epoch)
+            if audience is not None:
+                deliver(audience)
+                return
+            self._waiting[conversation_id] = waiting = deque()
+            task = asyncio.get_running_loop().create_task(self._load(conversation_id, waiting))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        if len(waiting) >= WAITING_MAX:
+            self._lost(conversation_id)
+            return
+        waiting.append((epoch, deliver))
+
+    def peek(self, conversation_id: str, epoch: int = 0) -> Audience | None:
+        entry = self._cached.get(conversation_id)
+        if entry is None or entry[1].epoch < epoch or time.monotonic() > entry[0]:
+            return None
+        return entry[1]
+
+    async def load(self, conversation_id: str) -> Audience:
+        """The members, from the cache or the database."""
+        return self.peek(conversation_id) or await self._fetch(conversation_id)
+
+    def forget(self, conversation_id: str) -> None:
+        entry = self._cached.pop(conversation_id, None)
+        if entry is not None:
+            self._size -= len(entry[1].listeners) + 1
+
+    async def _fetch(self, conversation_id: str) -> Audience:
+        audience = await self._groups.audience(conversation_id)
+        self.forget(conversation_id)
+        self._cached[conversation_id] = (time.monotonic() + self._ttl_s, audience)
+        self._size += len(audience.listeners) + 1
+        while self._size > CACHED_MEMBERS_MAX and len(self._cached) > 1:
+            _, (_, dropped) = self._cached.popitem(last=False)
+            self._size -= len(dropped.listeners) + 1
+        return audience
+
+    async def _load(self, conversation_id: str, waiting: deque[tuple[int, Deliver]]) -> None:
+        try:
+            while waiting:
+                epoch, deliver = waiting[0]
+                audience = self.peek(conversation_id, epoch) or await self._fetch(conversation_id)
+                waiting.popleft()
+                deliver(audience)
+        except NexoError as error:
+            log.warning("push_audience_unknown", conversation_id=conversation_id, error=error.name)
+            self._lost(conversation_id)
+        finally:
+            del self._waiting[conversation_id]

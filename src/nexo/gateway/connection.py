@@ -1,0 +1,507 @@
+"""One client's connection: what it may ask, in which order it is answered, and what it can still take.
+
+Callbacks only: no task and no queue of its own. Answers and pushes are collected and written once per turn
+of the event loop (`Host.touch`). Requests that need the database run as tasks of the host, few at a time
+per connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Coroutine
+from functools import partial
+from typing import Any, Protocol
+
+import structlog
+from msgspec import Struct
+
+from nexo.core import commands, events
+from nexo.core.model import Draft, Sent, Session
+from nexo.errors import NexoError
+from nexo.gateway.rates import Rate
+from nexo.gateway.websocket import Link, text_frame
+from nexo.wire.dialect import BadFrame, Dialect
+
+log = structlog.get_logger()
+
+VIOLATIONS_MAX = 4
+VIOLATIONS_WINDOW_S = 10.0
+REQUESTS_MAX = 32  # database requests of one connection under way at the same time
+HELD_MAX = 1000  # pushes that wait for SYNC
+RESYNC_PAUSE_S = 5.0
+REFUSAL_HOLD_S = 5.0
+
+
+class Rules(Struct, frozen=True):
+    """The settings a connection keeps to."""
+
+    frames_per_s: int
+    frames_burst: int
+    acks_per_s: int
+    inflight_sends: int
+    high_water_bytes: int
+    heartbeat_ms: int
+
+
+class Host(Protocol):
+    """What a connection needs of the gateway around it."""
+
+    rules: Rules
+
+    def touch(self, connection: Connection) -> None:
+        """Have `flush` called at the end of this turn of the loop."""
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
+
+    def gone(self, connection: Connection) -> None: ...
+
+    async def sign_in(self, connection: Connection, command: commands.Auth) -> None: ...
+
+    async def admit(self, connection: Connection, session: Session) -> None:
+        """The session was checked with the upgrade: go on from there."""
+
+    async def renew(self, connection: Connection, token: str) -> None: ...
+
+    def charge_send(self, user_id: str) -> int:
+        """0, or the milliseconds to wait before this user may send again."""
+
+    def draft(self, user_id: str, command: commands.Send) -> Draft: ...
+
+    def submit(self, connection: Connection, draft: Draft, answer: Any) -> None: ...
+
+    def acknowledge(self, connection: Connection, command: commands.Ack, ref: Any) -> None: ...
+
+    async def perform(self, connection: Connection, command: commands.Command, ref: Any) -> None:
+        """Everything else: do it and answer."""
+
+    def typing(self, connection: Connection, command: commands.Typing) -> None: ...
+
+
+class Connection:
+    __slots__ = (
+        "_acks",
+        "_answers",
+        "_dirty",
+        "_frames",
+        "_held",
+        "_holds",
+        "_inflight",
+        "_out",
+        "_out_bytes",
+        "_parked",
+        "_refused",
+        "_requests",
+        "_resync_at",
+        "_touched",
+        "_unblocked",
+        "_violations",
+        "blocked_bytes",
+        "blocked_since",
+        "closing",
+        "conn_id",
+        "device_id",
+        "dialect",
+        "heads",
+        "heads_at",
+        "host",
+        "last_ping",
+        "last_seen",
+        "link",
+        "notices",
+        "opened_at",
+        "presigned",
+        "remote",
+        "session",
+        "signing_in",
+    )
+
+    link: Link
+    session: Session
+
+    def __init__(self, host: Host, dialect: Dialect, conn_id: str, remote: str) -> None:
+        self.host = host
+        self.dialect = dialect
+        self.conn_id = conn_id
+        self.remote = remote
+        self.device_id = ""
+        self.presigned: Session | None = None  # a token came with the upgrade and was good
+        self.signing_in = False
+        self.closing = False
+        self.opened_at = self.last_seen = self.last_ping = time.monotonic()
+        self.blocked_since = 0.0
+        self.blocked_bytes = 0
+        self.heads: dict[str, int] | None = None  # changed heads that were not pushed
+        self.heads_at = 0.0
+        self.notices: dict[str, list[Any]] | None = None  # group notices of the last second
+        self._out: list[bytes] = []
+        self._out_bytes = 0
+        self._touched = False
+        self._answers: dict[str, deque[list[bytes | None]]] | None = None
+        self._inflight = 0
+        self._requests = 0
+        self._holds: dict[str, tuple[str, float, NexoError]] | None = None
+        self._held: list[bytes] | None = None
+        self._parked: list[bytes] | None = None
+        self._dirty = ""
+        self._resync_at = 0.0
+        self._violations: deque[float] | None = None
+        self._refused = 0
+        self._unblocked: asyncio.Future[None] | None = None
+        rules = host.rules
+        self._frames = Rate(rules.frames_per_s, rules.frames_burst)
+        self._acks = Rate(rules.acks_per_s, rules.acks_per_s)
+
+    @property
+    def user_id(self) -> str | None:
+        return self.session.user_id if self.signed_in else None
+
+    @property
+    def signed_in(self) -> bool:
+        return hasattr(self, "session")
+
+    # -- what the WebSocket says (`websocket.Peer`) ------------------------------------------------------
+
+    def opened(self, link: Link) -> None:
+        self.link = link
+        if self.presigned is not None:
+            self.signing_in = True
+            self._parked = []
+            link.pause_reading()
+            self.host.spawn(self.host.admit(self, self.presigned))
+
+    def seen(self) -> None:
+        self.last_seen = time.monotonic()
+
+    def binary(self) -> None:
+        self._violation(NexoError("bad_json", "Frames are text, not binary"), None)
+
+    def too_big(self, limit: int) -> None:
+        self.reply(events.Failed(NexoError("body_too_long", f"A frame has at most {limit} bytes")))
+        self.flush()
+
+    def read_done(self) -> None:
+        if self._out:
+            self.flush()
+
+    def text(self, payload: bytes) -> None:
+        if self.closing:
+            return
+        if self._parked is not None:  # signing in: what was sent behind AUTH waits for its outcome
+            self._parked.append(payload)  # one read's worth: nothing more is read meanwhile
+            return
+        try:
+            command, ref = self.dialect.decode(payload, self.user_id)
+        except BadFrame as bad:
+            if not self.signed_in and bad.error.name not in ("bad_json", "missing_type", "unknown_type"):
+                self._answer_unsigned(bad.error)
+            elif self._within_rate(self._frames, bad.ref, None):
+                if bad.violation:
+                    self._violation(bad.error, bad.ref)
+                else:
+                    self.reply(events.Failed(bad.error), bad.ref)
+            return
+        kind = type(command)
+        if kind is commands.Send and self.signed_in:
+            if self._within_rate(self._frames, ref, command):
+                self._send(command, ref)  # type: ignore[arg-type]
+            return
+        if kind is commands.Ack and self.signed_in:
+            if self._within_rate(self._acks, ref, command):
+                self.host.acknowledge(self, command, ref)  # type: ignore[arg-type]
+            return
+        self._other(command, ref)
+
+    def pause_writing(self) -> None:
+        """Too much is on its way: no more pushes and no more requests until it is taken."""
+        self.blocked_since = time.monotonic()
+        self.blocked_bytes = self.link.buffered()
+        self.link.pause_reading()
+
+    def resume_writing(self) -> None:
+        self.blocked_since = 0.0
+        if self.closing:
+            return
+        self.link.resume_reading()
+        if self._unblocked is not None:
+            self._unblocked.set_result(None)
+            self._unblocked = None
+        if self._dirty:
+            self.resync(self._dirty)
+
+    def closed(self, code: int | None) -> None:
+        self.closing = True
+        self._out.clear()
+        self._held = self._parked = None
+        if self._unblocked is not None:
+            self._unblocked.set_result(None)
+            self._unblocked = None
+        self.host.gone(self)
+
+    # -- commands ----------------------------------------------------------------------------------------
+
+    def _other(self, command: commands.Command, ref: Any) -> None:
+        kind = type(command)
+        if kind is commands.Pong:
+            self._within_rate(self._acks, ref, command)
+            return
+        if not self._within_rate(self._frames, ref, command):
+            return
+        if kind is commands.Ping:
+            self.reply(events.Pinged(), ref)
+        elif kind is commands.Auth:
+            if self.signed_in:
+                self.reply(events.Failed(NexoError("bad_request", "Signed in already; use REAUTH")), ref)
+                return
+            self.signing_in = True
+            self._parked = []
+            self.link.pause_reading()
+            self.host.spawn(self.host.sign_in(self, command))  # type: ignore[arg-type]
+        elif not self.signed_in:
+            self.drop("unauthorized")
+        elif kind is commands.Typing:
+            self.host.typing(self, command)  # type: ignore[arg-type]
+        elif self._requests >= REQUESTS_MAX:
+            busy = NexoError("server_busy", "Too many requests of this connection are under way", retry_after_ms=200)
+            self.reply(events.Failed(busy), ref)
+        else:
+            self._requests += 1
+            self.host.spawn(self._perform(command, ref))
+
+    async def _perform(self, command: commands.Command, ref: Any) -> None:
+        try:
+            if isinstance(command, commands.Reauth):
+                await self.host.renew(self, command.token)
+            else:
+                await self.host.perform(self, command, ref)
+        except NexoError as error:
+            if isinstance(command, commands.Reauth):
+                self.fail_sign_in(error)
+            elif not self.closing:
+                self.reply(events.Failed(error), ref)
+        except Exception:
+            log.exception("request_failed", conn=self.conn_id, command=type(command).__name__)
+            self.reply(events.Failed(NexoError("internal_error")), ref)
+        finally:
+            self._requests -= 1
+
+    def unpark(self) -> None:
+        """Signing in is over: go on with what was sent behind it."""
+        self.signing_in = False
+        parked, self._parked = self._parked, None
+        if not self.closing and not self.blocked_since:
+            self.link.resume_reading()
+        for payload in parked or ():
+            self.text(payload)
+
+    def _send(self, command: commands.Send, ref: Any) -> None:
+        try:
+            draft = self.host.draft(self.session.user_id, command)
+        except NexoError as error:
+            self.reply(events.Failed(error), ref)
+            return
+        name = draft.conversation_id
+        refusal = self._refusal(name, draft.client_msg_id)
+        if refusal is None:
+            slot: list[bytes | None] = [None]
+            try:
+                self.host.submit(self, draft, partial(self.answered, slot, name, draft.client_msg_id, ref))
+            except NexoError as error:
+                refusal = error
+            else:
+                self._inflight += 1
+                if self._answers is None:
+                    self._answers = {}
+                self._answers.setdefault(name, deque()).append(slot)
+                return
+        self._hold(name, draft.client_msg_id, refusal)
+        self._answer_in_turn(name, self.dialect.encode(events.Failed(refusal), ref))
+
+    def _refusal(self, name: str, client_msg_id: str) -> NexoError | None:
+        """Why this send cannot be taken now. After a transient refusal of A, what comes after it to the same
+        conversation is refused too until A is back: a retry must not end up behind its successors."""
+        if self._holds:
+            held = self._holds.get(name)
+            if held is not None:
+                if held[0] != client_msg_id and time.monotonic() < held[1]:
+                    return held[2]
+                del self._holds[name]
+        if self._inflight >= self.host.rules.inflight_sends > 0:
+            return NexoError("too_many_requests", "Too many sends are waiting for their answer", retry_after_ms=100)
+        wait_ms = self.host.charge_send(self.session.user_id)
+        if wait_ms:
+            return NexoError("too_many_requests", "You send too fast", retry_after_ms=wait_ms)
+        return None
+
+    def _hold(self, name: str, client_msg_id: str, error: NexoError) -> None:
+        if self._holds is None:
+            self._holds = {}
+        if name not in self._holds:
+            now = time.monotonic()
+            if len(self._holds) >= HELD_MAX:
+                self._holds = {key: held for key, held in self._holds.items() if held[1] > now}
+            self._holds[name] = (client_msg_id, now + REFUSAL_HOLD_S, error)
+
+    def answered(
+        self, slot: list[bytes | None], name: str, client_msg_id: str, ref: Any, outcome: Sent | NexoError
+    ) -> None:
+        """A send of this connection has its outcome. Answers leave in the order of the sends."""
+        self._inflight -= 1
+        if self.closing:
+            return
+        event: events.Event
+        if isinstance(outcome, NexoError):
+            if outcome.row.retry:
+                self._hold(name, client_msg_id, outcome)
+            event = events.Failed(outcome)
+        else:
+            event = events.Saved(outcome.message, outcome.content_changed)
+        slot[0] = self.dialect.encode(event, ref)
+        assert self._answers is not None
+        queue = self._answers[name]
+        while queue and queue[0][0] is not None:
+            self._write(text_frame(queue.popleft()[0]))  # type: ignore[arg-type]
+        if not queue:
+            del self._answers[name]
+
+    def _answer_in_turn(self, name: str, payload: bytes) -> None:
+        queue = self._answers.get(name) if self._answers else None
+        if queue:
+            queue.append([payload])
+        else:
+            self._write(text_frame(payload))
+
+    # -- writing -----------------------------------------------------------------------------------------
+
+    def reply(self, event: events.Event, ref: Any = None) -> None:
+        if not self.closing:
+            self._write(text_frame(self.dialect.encode(event, ref)))
+
+    def push(self, frame: bytes) -> None:
+        """Hand over a frame that others get too. What cannot be taken is made good by RESYNC."""
+        if self._held is not None:
+            if len(self._held) < HELD_MAX:
+                self._held.append(frame)
+            else:
+                self._dirty = "overflow"
+        elif self.blocked_since or self._out_bytes > self.host.rules.high_water_bytes:
+            self._dirty = "slow_consumer"
+        elif not self.closing:
+            self._write(frame)
+
+    def _write(self, frame: bytes) -> None:
+        self._out.append(frame)
+        self._out_bytes += len(frame)
+        if not self._touched:
+            self._touched = True
+            self.host.touch(self)
+
+    def flush(self) -> None:
+        self._touched = False
+        out = self._out
+        if out:
+            self._out_bytes = 0
+            self.link.write(out[0] if len(out) == 1 else b"".join(out))
+            out.clear()
+        if self._dirty and not self.blocked_since and self._held is None and not self.closing:
+            self.resync(self._dirty)
+
+    def hold_pushes(self) -> None:
+        """From being registered until SYNC is out, pushes wait."""
+        self._held = []
+
+    def release_pushes(self) -> None:
+        held, self._held = self._held, None
+        for frame in held or ():
+            self.push(frame)
+
+    async def drained(self) -> None:
+        """Wait while the connection is above the high-water mark."""
+        self.flush()
+        while self.blocked_since and not self.closing:
+            if self._unblocked is None:
+                self._unblocked = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._unblocked)
+
+    def resync(self, reason: str) -> None:
+        """Tell the client that it may have missed something; at most once in five seconds."""
+        now = time.monotonic()
+        if self.closing or not self.signed_in:
+            return
+        if self.blocked_since or now < self._resync_at:
+            self._dirty = reason
+            return
+        self._dirty = ""
+        self._resync_at = now + RESYNC_PAUSE_S
+        self.reply(events.Resync(reason, random.randrange(0, 1000)))
+
+    @property
+    def resync_due(self) -> bool:
+        return bool(self._dirty) and not self.blocked_since and time.monotonic() >= self._resync_at
+
+    # -- ending ------------------------------------------------------------------------------------------
+
+    def drop(self, error_name: str, detail: str | None = None, retry_after_ms: int | None = None) -> None:
+        """Tell why and close. A connection that cannot even take that is reset."""
+        if self.closing:
+            return
+        error = NexoError(error_name, detail, retry_after_ms=retry_after_ms)
+        if self.blocked_since:
+            self.closing = True
+            self.link.abort()
+            return
+        self.reply(events.Failed(error))
+        self._end(error)
+
+    def fail_sign_in(self, error: NexoError) -> None:
+        if self.closing:
+            return
+        self.reply(events.SignInFailed(error))
+        self._end(error)
+
+    def _end(self, error: NexoError) -> None:
+        self.flush()
+        self.closing = True
+        log.info("connection_dropped", conn=self.conn_id, user=self.user_id, reason=error.name)
+        self.link.close(error.row.close_code, error.name)
+
+    def _answer_unsigned(self, error: NexoError) -> None:
+        """Before signing in, only AUTH, PING and PONG are answered."""
+        if error.name == "missing_token" or error.name.startswith("bad_"):
+            self.fail_sign_in(error)
+        else:
+            self.drop("unauthorized")
+
+    def _violation(self, error: NexoError, ref: Any) -> None:
+        now = time.monotonic()
+        if self._violations is None:
+            self._violations = deque(maxlen=VIOLATIONS_MAX)
+        self._violations.append(now)
+        self.reply(events.Failed(error), ref)
+        if len(self._violations) == VIOLATIONS_MAX and now - self._violations[0] <= VIOLATIONS_WINDOW_S:
+            self._end(error)
+
+    def _within_rate(self, rate: Rate, ref: Any, command: commands.Command | None) -> bool:
+        wait_ms = rate.charge()
+        if not wait_ms:
+            if self._refused:
+                self._refused -= 1
+            return True
+        self._refused += 2
+        error = NexoError("too_many_requests", retry_after_ms=wait_ms)
+        if self._refused > 2 * self.host.rules.frames_burst:
+            self.drop("too_many_requests", retry_after_ms=wait_ms)
+            return False
+        if isinstance(command, commands.Send) and self.signed_in:
+            try:
+                draft = self.host.draft(self.session.user_id, command)
+            except NexoError:
+                pass
+            else:
+                self._hold(draft.conversation_id, draft.client_msg_id, error)
+                self._answer_in_turn(draft.conversation_id, self.dialect.encode(events.Failed(error), ref))
+                return False
+        self.reply(events.Failed(error), ref)
+        return False

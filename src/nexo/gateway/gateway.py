@@ -1,0 +1,358 @@
+"""The gateway: lets connections in, signs them in, does what they ask, and tells them what happens.
+
+It is the `Gate` of the WebSocket implementation, the `Host` of every connection and the `Publisher` and
+`Online` of the HTTP API.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+import msgspec
+import structlog
+
+from nexo.config import Config
+from nexo.core import commands, events
+from nexo.core.addresses import client_address, limit_key, parse_networks
+from nexo.core.limits import SendLimits
+from nexo.core.model import Draft, Kind, MsgType, Sent, Session
+from nexo.errors import NexoError
+from nexo.gateway.audiences import Audiences
+from nexo.gateway.connection import Connection, Rules
+from nexo.gateway.hub import PRESENCE_MAX, Hub
+from nexo.gateway.pushing import Pushing
+from nexo.gateway.receipts import Receipts
+from nexo.gateway.signing_in import SigningIn
+from nexo.gateway.sweeping import Sweeper
+from nexo.gateway.websocket import Accept, Refuse, Request
+from nexo.ids import (
+    check_user_id,
+    group_conversation_id,
+    is_group_id,
+    now_ms,
+    single_conversation_id,
+)
+from nexo.ports import ConversationStore, GroupChange, GroupStore, MessageStore, Recall
+from nexo.service.accounts import Accounts
+from nexo.service.conversations import Conversations
+from nexo.service.receipts import Acknowledging
+from nexo.service.send import Sending
+from nexo.wire.registry import choose
+
+log = structlog.get_logger()
+
+_GROUP_ENDS = {MsgType.LEFT: "user_id", MsgType.REMOVED: "user_ids"}
+
+
+class Gateway:
+    def __init__(
+        self,
+        config: Config,
+        *,
+        messages: MessageStore,
+        conversation_store: ConversationStore,
+        group_store: GroupStore,
+        accounts: Accounts,
+        sending: Sending,
+        acknowledging: Acknowledging,
+        conversations: Conversations,
+        send_limits: SendLimits,
+    ) -> None:
+        self._config = config
+        self._messages = messages
+        self._accounts = accounts
+        self._sending = sending
+        self._acknowledging = acknowledging
+        self._conversations = conversations
+        self._send_limits = send_limits
+        limits = config.limits
+        self.rules = Rules(
+            limits.frames_per_s,
+            limits.frames_burst,
+            limits.acks_per_s,
+            limits.inflight_sends,
+            config.backpressure.high_water_bytes,
+            config.gateway.heartbeat_s * 1000,
+        )
+        self._trusted = parse_networks(config.http.trusted_proxies)
+        self.hub: Hub[Connection] = Hub(config.session.policy, self._presence_changed)
+        self.audiences = Audiences(group_store, config.cache.ttl_s, self._push_lost)
+        self.pushing = Pushing(self.hub, self.audiences, conversation_store, config.group.strategy, config.sync.heads_s)
+        self.receipts = Receipts(
+            acknowledging,
+            messages,
+            conversation_store,
+            self.audiences,
+            self.pushing,
+            self.spawn,
+            config.receipts.group_push_max_members,
+        )
+        conversation_store.on_advance(self.receipts.moved)
+        self.signing_in = SigningIn(config, accounts, conversations, self.hub)
+        self.connections: set[Connection] = set()
+        self._by_address: dict[str, int] = {}
+        self._sweeper = Sweeper(config, self.connections, self.pushing, accounts, self.spawn)
+        self._touched: list[Connection] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._count = 0
+        self._stopping = False
+        self._over = asyncio.Event()  # stopping, and nobody is here any more
+
+    def start(self) -> None:
+        self._sweeper.start()
+
+    # -- letting in (`websocket.Gate`) -----------------------------------------------------------------------
+
+    def decide(self, request: Request) -> Accept | Refuse | Coroutine[Any, Any, Accept | Refuse]:
+        if self._stopping:
+            return _refuse(NexoError("server_shutdown"))
+        if request.path != "/ws":
+            return _refuse(NexoError("not_found"))
+        chosen = choose(request.path, request.query, request.subprotocols)
+        if chosen is None:
+            offered = ", ".join(request.subprotocols)[:200]
+            return _refuse(NexoError("bad_request", f"No known WebSocket subprotocol among: {offered}"))
+        dialect, subprotocol = chosen
+        address = client_address(request.remote, request.headers.get("x-forwarded-for", ""), self._trusted)
+        full = self._full(address)
+        if full is not None:
+            return _refuse(full)
+        self._count += 1
+        connection = Connection(self, dialect, f"c{self._count:x}", address)
+        self.connections.add(connection)
+        key = limit_key(address)
+        self._by_address[key] = self._by_address.get(key, 0) + 1
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not token:
+            return Accept(connection, subprotocol)
+        return self._let_in(connection, token.strip(), subprotocol)
+
+    async def _let_in(self, connection: Connection, token: str, subprotocol: str | None) -> Accept | Refuse:
+        """The token came with the upgrade: it is checked before there is a connection."""
+        try:
+            session = await self._accounts.authenticate(token)
+        except NexoError as error:
+            self.gone(connection)
+            return _refuse(error)
+        connection.device_id = session.device_id
+        connection.presigned = session
+        return Accept(connection, subprotocol)
+
+    def _full(self, address: str) -> NexoError | None:
+        limits = self._config.limits
+        if 0 < limits.connections_total <= len(self.connections):
+            return NexoError("server_busy", "This instance has as many connections as it may have", retry_after_ms=5000)
+        if 0 < limits.connections_per_ip <= self._by_address.get(limit_key(address), 0):
+            return NexoError("too_many_requests", "Too many connections from this address", retry_after_ms=5000)
+        return None
+
+    # -- for its connections (`connection.Host`) ----------------------------------------------------------------
+
+    def touch(self, connection: Connection) -> None:
+        if not self._touched:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._touched.append(connection)
+
+    def _flush(self) -> None:
+        touched, self._touched = self._touched, []
+        for connection in touched:
+            connection.flush()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def gone(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        key = limit_key(connection.remote)
+        left = self._by_address.get(key, 0) - 1
+        if left > 0:
+            self._by_address[key] = left
+        else:
+            self._by_address.pop(key, None)
+        if connection.signed_in:
+            self.hub.remove(connection)
+        self._check_over()
+
+    def _check_over(self) -> None:
+        if self._stopping and not self.connections:
+            self._over.set()
+
+    async def sign_in(self, connection: Connection, command: commands.Auth) -> None:
+        await self.signing_in.sign_in(connection, command)
+
+    async def admit(self, connection: Connection, session: Session) -> None:
+        try:
+            await self.signing_in.admit(connection, session, {})
+        except NexoError as error:
+            connection.fail_sign_in(error)
+
+    async def renew(self, connection: Connection, token: str) -> None:
+        await self.signing_in.renew(connection, token)
+
+    def charge_send(self, user_id: str) -> int:
+        return self._send_limits.take(user_id)
+
+    def draft(self, user_id: str, command: commands.Send) -> Draft:
+        return self._sending.draft(
+            user_id,
+            client_msg_id=command.client_msg_id,
+            recv_id=command.recv_id,
+            group_id=command.group_id,
+            msg_type=command.msg_type,
+            content=command.content,
+            mentions=command.mentions,
+            reply_to=command.reply_to,
+            extra=command.extra,
+        )
+
+    def submit(self, connection: Connection, draft: Draft, answer: Callable[[Sent | NexoError], None]) -> None:
+        def done(outcome: Sent | NexoError) -> None:
+            answer(outcome)
+            if isinstance(outcome, Sent):
+                self.message_saved(outcome, connection)
+
+        self._sending.submit(draft, done)
+
+    def acknowledge(self, connection: Connection, command: commands.Ack, ref: Any) -> None:
+        user_id = connection.session.user_id
+        try:
+            if command.server_msg_id is not None and self.receipts.acknowledge_known(
+                user_id, command.ack_type, command.server_msg_id
+            ):
+                return
+        except NexoError as error:
+            connection.reply(events.Failed(error), ref)
+            return
+        self.spawn(self._acknowledge(connection, command, ref))
+
+    async def _acknowledge(self, connection: Connection, command: commands.Ack, ref: Any) -> None:
+        try:
+            await self.receipts.acknowledge(
+                connection.session.user_id,
+                command.ack_type,
+                command.server_msg_id,
+                command.conversation_id,
+                command.seq,
+            )
+        except NexoError as error:
+            connection.reply(events.Failed(error), ref)
+
+    def typing(self, connection: Connection, command: commands.Typing) -> None:
+        user_id = connection.session.user_id
+        if command.group_id is not None:
+            if is_group_id(command.group_id):
+                name = group_conversation_id(command.group_id)
+                self.pushing.typing(connection, name, Kind.GROUP, command.on)
+        elif command.recv_id is not None and command.recv_id != user_id:
+            name = single_conversation_id(user_id, command.recv_id)
+            self.pushing.typing(connection, name, Kind.SINGLE, command.on)
+
+    async def perform(self, connection: Connection, command: commands.Command, ref: Any) -> None:
+        user_id = connection.session.user_id
+        match command:
+            case commands.Pull(conversation_id, begin_seq, end_seq, limit):
+                page = await self._conversations.pull(user_id, conversation_id, begin_seq, end_seq, limit)
+                connection.reply(events.Pulled(conversation_id, page), ref)
+            case commands.Sync(cursor, limit, None):
+                heads, next_cursor, has_more = await self._conversations.sync(user_id, cursor, limit)
+                connection.reply(events.Synced(heads, has_more, next_cursor), ref)
+            case commands.Sync(_, _, conversation_ids):
+                found = await self._conversations.heads(user_id, conversation_ids)
+                connection.reply(events.Synced(found), ref)
+            case commands.Resend(baselines):
+                await self.signing_in.resend(connection, baselines)
+            case commands.Recall(server_msg_id):
+                recall = await self._conversations.recall(user_id, server_msg_id)
+                connection.reply(events.Recalled(recall.server_msg_id, recall.conversation_id, recall.seq), ref)
+                self.recalled(recall)
+            case commands.MarkRead(conversation_id, seq, last_msg_id):
+                read_seq, unread = await self._acknowledging.mark_read(
+                    user_id, conversation_id, seq=seq, last_msg_id=last_msg_id
+                )
+                connection.reply(events.MarkedRead(conversation_id, read_seq, unread), ref)
+            case commands.SubscribePresence(user_ids):
+                if len(user_ids) > PRESENCE_MAX:
+                    raise NexoError("bad_user_id", f"At most {PRESENCE_MAX} users can be watched")
+                for watched in user_ids:
+                    check_user_id(watched)
+                self.hub.watch(connection, user_ids)
+                connection.reply(events.Presence(self.hub.presence(dict.fromkeys(user_ids))), ref)
+            case _:
+                raise NexoError("not_implemented")
+
+    # -- what was committed (`ports.Publisher`, `ports.Online`) ---------------------------------------------------
+
+    def message_saved(self, sent: Sent, origin: object | None) -> None:
+        if sent.fresh:
+            self.receipts.remember(sent.message)
+        self.pushing.saved(sent, origin if isinstance(origin, Connection) else None, now_ms())
+
+    def group_changed(self, change: GroupChange) -> None:
+        event = change.event
+        if event is None:
+            return
+        self.audiences.forget(event.conversation_id)
+        left: Sequence[str] = ()
+        field = _GROUP_ENDS.get(MsgType(event.msg_type))
+        if field is not None:
+            ended = msgspec.json.decode(event.content)[field]
+            left = [ended] if isinstance(ended, str) else ended
+        self.spawn(self.pushing.changed(change, left))
+
+    def recalled(self, recall: Recall) -> None:
+        self.pushing.recalled(recall)
+
+    def conversation_read(self, user_id: str, conversation_id: str, read_seq: int, unread: int) -> None:
+        """The user's devices learn of it by the receipt that follows every committed cursor."""
+
+    def audience_changed(self, conversation_id: str) -> None:
+        self.audiences.forget(conversation_id)
+
+    async def online(self, user_ids: Sequence[str]) -> list[tuple[str, bool, Sequence[int]]]:
+        return list(self.hub.presence(user_ids))
+
+    def sessions_ended(self, sids: list[str]) -> None:
+        """Sessions were revoked: their sockets are told and closed."""
+        for connection in self.hub.of_sessions(set(sids)):
+            connection.drop("session_invalid")
+
+    def _presence_changed(self, user_id: str) -> None:
+        watchers = self.hub.watchers(user_id)
+        if watchers:
+            event = events.Presence(self.hub.presence([user_id]))
+            for connection in list(watchers):
+                self.pushing.push(connection, event)
+
+    def _push_lost(self, conversation_id: str) -> None:
+        self.pushing.lost(conversation_id)
+
+    # -- the end -----------------------------------------------------------------------------------------------
+
+    async def say_goodbye(self, timeout_s: float) -> None:
+        """Take no more, tell everybody to come back at moments spread out, and finish what is under way."""
+        self._stopping = True
+        connections = list(self.connections)
+        spread_ms = min(10_000, 200 + 2 * len(connections))
+        for i, connection in enumerate(connections):
+            if not hasattr(connection, "link"):
+                continue
+            connection.drop("server_shutdown", retry_after_ms=100 + i * spread_ms // max(1, len(connections)))
+        self._check_over()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._over.wait(), timeout_s)
+        self._sweeper.stop()
+        for connection in list(self.connections):
+            if hasattr(connection, "link"):
+                connection.link.abort()
+        for task in list(self._tasks):
+            task.cancel()
+
+
+def _refuse(error: NexoError) -> Refuse:
+    body = {"err_code": error.number, "err_msg": error.name, "detail": error.detail}
+    return Refuse(error.row.http_status, msgspec.json.encode(body))

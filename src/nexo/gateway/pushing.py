@@ -1,0 +1,247 @@
+"""From a committed message to the screens of those who are connected here.
+
+A frame is encoded once per dialect and variant and shared by all who get it. What is not pushed (by
+strategy, by a member's own wish, for want of room) is told by a notice, by changed heads or by RESYNC.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Sequence
+
+from nexo.config.tree import Strategy
+from nexo.core import events
+from nexo.core.model import Head, Kind, Message, Sent
+from nexo.errors import NexoError
+from nexo.gateway.audiences import Audiences
+from nexo.gateway.connection import Connection
+from nexo.gateway.hub import Hub
+from nexo.gateway.websocket import text_frame
+from nexo.ids import AT_ALL, group_of
+from nexo.ports import Audience, ConversationStore, GroupChange, Listener, Recall
+from nexo.wire.dialect import Dialect
+
+NOTICE_PAUSE_S = 1.0
+RETRY_PUSH_MS = 60_000
+NO_FRAME = 1  # recv_msg_opt
+SILENT = 2
+
+
+class Frames:
+    """The frames of one event, each encoded when the first connection of its kind needs it."""
+
+    def __init__(self, message: Message) -> None:
+        self._message = message
+        self._made: dict[tuple[str, bool, bool, bool], bytes] = {}
+
+    def get(self, dialect: Dialect, important: bool, silent: bool, quoted: bool) -> bytes:
+        key = (dialect.name, important, silent, quoted)
+        frame = self._made.get(key)
+        if frame is None:
+            pushed = events.Pushed(self._message, important, silent, False, quoted)
+            frame = self._made[key] = text_frame(dialect.encode(pushed))
+        return frame
+
+
+class Pushing:
+    def __init__(
+        self,
+        hub: Hub[Connection],
+        audiences: Audiences,
+        conversations: ConversationStore,
+        strategy: Strategy,
+        heads_s: int,
+    ) -> None:
+        self._hub = hub
+        self._audiences = audiences
+        self._conversations = conversations
+        self._strategy = strategy
+        self._heads_s = heads_s
+
+    # -- what happened -----------------------------------------------------------------------------------
+
+    def saved(self, sent: Sent, origin: Connection | None, now_ms: int) -> None:
+        """A send was answered: tell everybody else. A retry is pushed again only while its first push may
+        have been lost with the first attempt."""
+        message = sent.message
+        if not sent.fresh and now_ms - message.send_at > RETRY_PUSH_MS:
+            return
+        self._audiences.with_audience(
+            message.conversation_id,
+            sent.member_epoch,
+            lambda audience: self._deliver(message, audience, origin, sent.quoted_seq, ()),
+        )
+
+    def event(self, message: Message, epoch: int, also: Sequence[str] = ()) -> None:
+        """A recall or a group event. `also` are those whose span it closed: they learn of it too."""
+        self._audiences.with_audience(
+            message.conversation_id, epoch, lambda audience: self._deliver(message, audience, None, None, also)
+        )
+
+    def recalled(self, recall: Recall) -> None:
+        if recall.event is not None:
+            self.event(recall.event, recall.member_epoch)
+
+    async def changed(self, change: GroupChange, left: Sequence[str] = ()) -> None:
+        """A group changed. Those who came in get the conversation's SYNC entry before anything else of it."""
+        event = change.event
+        if event is None:
+            return
+        for user_id in change.added:
+            if self._hub.of(user_id):
+                try:
+                    heads = await self._conversations.heads(user_id, [event.conversation_id])
+                except NexoError:
+                    self.resync(user_id, "joined", [event.conversation_id])
+                else:
+                    self._push_heads(user_id, heads)
+        self.event(event, change.member_epoch, left)
+
+    def _push_heads(self, user_id: str, heads: Sequence[Head]) -> None:
+        self.to_user(user_id, events.Synced(heads))
+
+    def lost(self, conversation_id: str) -> None:
+        """Nobody knows who should have been told: everybody here asks for themselves."""
+        for user_id in list(self._hub.online_users()):
+            self.resync(user_id, "push_lost", [conversation_id])
+
+    # -- to whom -----------------------------------------------------------------------------------------
+
+    def _deliver(
+        self,
+        message: Message,
+        audience: Audience,
+        origin: Connection | None,
+        quoted_seq: int | None,
+        also: Sequence[str],
+    ) -> None:
+        listeners = audience.listeners
+        here = self._here(listeners)
+        mode = self._mode(message, len(listeners), len(here))
+        frames = Frames(message)
+        everybody = message.mentions[:1] == (AT_ALL,)
+        for user_id in here:
+            listener = listeners[user_id]
+            if message.seq < listener.from_seq:
+                continue
+            mentioned = user_id in message.mentions
+            important = (mentioned or everybody) and user_id != message.sender_id
+            quoted = quoted_seq is None or listener.sees(quoted_seq)
+            for connection in self._hub.of(user_id):
+                if connection is not origin:
+                    self._give(connection, message, frames, listener, mode, important, mentioned, quoted)
+        for user_id in also:
+            for connection in self._hub.of(user_id):
+                connection.push(frames.get(connection.dialect, False, False, True))
+
+    def _here(self, listeners: dict[str, Listener]) -> Collection[str]:
+        """Members who are connected; walks the shorter of the two lists."""
+        online = self._hub.online_users()
+        if len(listeners) <= len(online):
+            return [user_id for user_id in listeners if user_id in online]
+        return [user_id for user_id in online if user_id in listeners]
+
+    def _mode(self, message: Message, members: int, online: int) -> str:
+        rules = self._strategy
+        if message.is_event or group_of(message.conversation_id) is None:
+            return "push"
+        if rules.mode != "auto":
+            return rules.mode
+        if online >= rules.notify_max_online_user or members >= rules.huge_group_no_notify_size:
+            return "none"
+        if members >= rules.group_size_threshold or online >= rules.online_user_threshold:
+            return "notify"
+        return "push"
+
+    def _give(
+        self,
+        connection: Connection,
+        message: Message,
+        frames: Frames,
+        listener: Listener,
+        mode: str,
+        important: bool,
+        mentioned: bool,
+        quoted: bool,
+    ) -> None:
+        if listener.recv_msg_opt == NO_FRAME and not message.is_event:
+            mode = "none"
+        if mode == "push":
+            connection.push(frames.get(connection.dialect, important, listener.recv_msg_opt == SILENT, quoted))
+        elif mode == "notify" or mentioned:
+            self._notice(connection, message.conversation_id, message.seq, important)
+        else:
+            self._note_head(connection, message.conversation_id, message.seq)
+
+    # -- less than a frame per message --------------------------------------------------------------------
+
+    def _notice(self, connection: Connection, conversation_id: str, head_seq: int, important: bool) -> None:
+        """At most one notice per connection, conversation and second; the last head is never swallowed."""
+        if connection.notices is None:
+            connection.notices = {}
+        now = time.monotonic()
+        entry = connection.notices.get(conversation_id)
+        if entry is None:
+            connection.notices[conversation_id] = [now + NOTICE_PAUSE_S, 0, False]
+            self.push(connection, events.Notify(conversation_id, head_seq, important))
+        else:
+            entry[1], entry[2] = head_seq, entry[2] or important
+
+    def _note_head(self, connection: Connection, conversation_id: str, head_seq: int) -> None:
+        if connection.heads is None:
+            connection.heads = {}
+        if not connection.heads:
+            connection.heads_at = time.monotonic() + self._heads_s
+        connection.heads[conversation_id] = head_seq
+
+    def sweep(self, connection: Connection, now: float) -> None:
+        """Send the notices and heads of a connection that have waited long enough."""
+        if connection.notices:
+            for name, (due, head_seq, important) in list(connection.notices.items()):
+                if now < due:
+                    continue
+                if head_seq:
+                    connection.notices[name] = [now + NOTICE_PAUSE_S, 0, False]
+                    self.push(connection, events.Notify(name, head_seq, important))
+                else:
+                    del connection.notices[name]
+        if connection.heads and now >= connection.heads_at:
+            self.push(connection, events.HeadsChanged(list(connection.heads.items())))
+            connection.heads = None
+
+    # -- to one user ---------------------------------------------------------------------------------------
+
+    def push(self, connection: Connection, event: events.Event) -> None:
+        connection.push(text_frame(connection.dialect.encode(event)))
+
+    def to_user(self, user_id: str, event: events.Event, except_: Connection | None = None) -> None:
+        for connection in self._hub.of(user_id):
+            if connection is not except_:
+                self.push(connection, event)
+
+    def to_users(self, user_ids: Iterable[str], event: events.Event) -> None:
+        made: dict[str, bytes] = {}
+        for user_id in user_ids:
+            for connection in self._hub.of(user_id):
+                dialect = connection.dialect
+                frame = made.get(dialect.name)
+                if frame is None:
+                    frame = made[dialect.name] = text_frame(dialect.encode(event))
+                connection.push(frame)
+
+    def resync(self, user_id: str, reason: str, conversation_ids: Sequence[str] = ()) -> None:
+        for connection in self._hub.of(user_id):
+            connection.resync(reason)
+
+    def typing(self, connection: Connection, conversation_id: str, kind: int, on: bool) -> None:
+        """Told to those who are here now; never stored, never repeated."""
+        sender = connection.session.user_id
+
+        def tell(audience: Audience) -> None:
+            listener = audience.listeners.get(sender)
+            if listener is None or (kind == Kind.SINGLE and listener.blocked):
+                return
+            others = [user_id for user_id in self._here(audience.listeners) if user_id != sender]
+            self.to_users(others, events.IsTyping(sender, conversation_id, on))
+
+        self._audiences.with_audience(conversation_id, 0, tell)

@@ -1,0 +1,30 @@
+"""A token bucket small enough for every connection to have two."""
+
+from __future__ import annotations
+
+import time
+
+
+class Rate:
+    __slots__ = ("_burst", "_per_s", "_tokens", "_updated")
+
+    def __init__(self, per_s: int, burst: int) -> None:
+        self._per_s = per_s
+        self._burst = max(burst, per_s, 1)
+        self._tokens = float(self._burst)
+        self._updated = time.monotonic()
+
+    def charge(self) -> int:
+        """0, or the milliseconds until the next one is allowed. A rate of 0 is no limit."""
+        if not self._per_s:
+            return 0
+        tokens = self._tokens
+        if tokens < 1:
+            now = time.monotonic()
+            tokens = min(self._burst, tokens + (now - self._updated) * self._per_s)
+            self._updated = now
+            if tokens < 1:
+                self._tokens = tokens
+                return max(1, int((1 - tokens) / self._per_s * 1000))
+        self._tokens = tokens - 1
+        return 0

@@ -1,0 +1,110 @@
+"""The one port: uvicorn for HTTP, with WebSocket upgrades handed to the gateway's own protocol class."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+
+import structlog
+import uvicorn
+
+from nexo.config import Config
+from nexo.errors import StartupError
+from nexo.gateway.gateway import Gateway
+from nexo.gateway.links import make_protocol
+from nexo.gateway.websocket import Limits
+
+log = structlog.get_logger()
+
+BACKLOG = 4096
+# A kernel hides megabytes of backlog per stalled socket otherwise, and the water marks would mean nothing.
+SEND_BUFFER_BYTES = 128 * 1024
+
+
+class _Uvicorn(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals are ours: a graceful stop is more than uvicorn knows of."""
+        yield
+
+
+def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """The listening socket. `shared` lets several processes listen on one port."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise StartupError(f"cannot listen on {host}:{port}: {error.strerror}; is another server running?") from error
+    return listener
+
+
+class Server:
+    def __init__(self, config: Config, app: object, gateway: Gateway) -> None:
+        self._config = config
+        self._gateway = gateway
+        water = config.backpressure
+        protocol = make_protocol(
+            config.gateway.websocket,
+            gateway,
+            Limits(high_water_bytes=water.high_water_bytes, low_water_bytes=water.low_water_bytes),
+        )
+        self._uvicorn = _Uvicorn(
+            uvicorn.Config(
+                app,  # type: ignore[arg-type]
+                http="httptools",
+                ws=protocol,
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=config.server.shutdown_s,
+                timeout_keep_alive=30,
+            )
+        )
+        self._stop = asyncio.Event()
+
+    async def serve(self, listener: socket.socket, ready: Callable[[], Awaitable[None]]) -> None:
+        """Serve until a signal or `stop`, then end gracefully: first the people, then what is under way."""
+        serving = asyncio.create_task(self._uvicorn.serve(sockets=[listener]))
+        self._gateway.start()
+        stopping = asyncio.create_task(self._stop.wait())
+        while not self._uvicorn.started and not serving.done():
+            await asyncio.sleep(0.01)
+        await ready()
+        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        for server in self._uvicorn.servers:
+            server.close()
+        await self._gateway.say_goodbye(self._config.server.shutdown_s / 2)
+        self._uvicorn.should_exit = True
+        await serving
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def on_signals(self) -> None:
+        """The first signal ends gracefully, the second at once."""
+        loop = asyncio.get_running_loop()
+
+        def handle(number: signal.Signals) -> None:
+            if self._stop.is_set():
+                log.warning("stopped_at_once", signal=number.name)
+                # default action again, and the same signal: the exit code tells the truth
+                loop.remove_signal_handler(number)
+                signal.raise_signal(number)
+                return
+            log.info("stopping", signal=number.name)
+            self.stop()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, handle, number)

@@ -1,0 +1,120 @@
+"""From AUTH to being up to date: check the token, register, SYNC, then what was pushed meanwhile, then resend.
+
+The order is what keeps messages from falling between: a connection is registered before the heads are read,
+so whatever is committed after the reading is pushed, and whatever was committed before is in the heads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import structlog
+
+from nexo.config import Config
+from nexo.core import commands, events
+from nexo.core.model import Session
+from nexo.errors import NexoError
+from nexo.gateway.connection import Connection
+from nexo.gateway.hub import Hub
+from nexo.service.accounts import Accounts
+from nexo.service.conversations import Conversations
+
+log = structlog.get_logger()
+
+RESEND_EACH = 200
+RESEND_CHUNK = 50
+DEVICE_ID_MAX = 128
+BASELINES_MAX = 2000
+
+
+class SigningIn:
+    def __init__(self, config: Config, accounts: Accounts, conversations: Conversations, hub: Hub[Connection]) -> None:
+        self._accounts = accounts
+        self._conversations = conversations
+        self._hub = hub
+        self._resend_after_auth = config.resend.after_auth
+        self._per_user = config.limits.connections_per_user
+        self._resending: set[tuple[str, str]] = set()
+
+    async def sign_in(self, connection: Connection, command: commands.Auth) -> None:
+        try:
+            session = await self._accounts.authenticate(command.token)
+            device_id = command.device_id if command.device_id is not None else session.device_id
+            if len(device_id) > DEVICE_ID_MAX or len(command.baselines) > BASELINES_MAX:
+                raise NexoError("bad_device_id" if len(device_id) > DEVICE_ID_MAX else "bad_baselines")
+            connection.device_id = device_id
+            await self.admit(connection, session, command.baselines)
+        except NexoError as error:
+            connection.fail_sign_in(error)
+        except Exception:
+            log.exception("sign_in_failed", conn=connection.conn_id)
+            connection.fail_sign_in(NexoError("internal_error"))
+
+    async def admit(self, connection: Connection, session: Session, baselines: Mapping[str, int]) -> None:
+        """The token is good: everything that follows AUTH_OK."""
+        if 0 < self._per_user <= len(self._hub.of(session.user_id)):
+            raise NexoError("too_many_requests", "This user has as many connections as allowed", retry_after_ms=5000)
+        if connection.closing:
+            return
+        connection.session = session
+        connection.hold_pushes()
+        self._hub.add(connection)
+        connection.reply(events.SignedIn(session.user_id, connection.conn_id, connection.host.rules.heartbeat_ms))
+        try:
+            await self._sync(connection)
+        finally:
+            connection.release_pushes()
+        log.info("signed_in", conn=connection.conn_id, user=session.user_id, platform=session.platform_id)
+        connection.unpark()
+        if self._resend_after_auth and not connection.closing:
+            await self._resend_quietly(connection, baselines)
+
+    async def _sync(self, connection: Connection) -> None:
+        try:
+            heads, cursor, has_more = await self._conversations.sync(connection.session.user_id)
+        except NexoError as error:
+            # signed in all the same; it will ask again
+            log.warning("sync_failed", conn=connection.conn_id, error=error.name)
+            connection.resync("sync_failed")
+            return
+        connection.reply(events.Synced(heads, has_more, cursor))
+
+    async def _resend_quietly(self, connection: Connection, baselines: Mapping[str, int]) -> None:
+        try:
+            await self.resend(connection, baselines)
+        except NexoError as error:
+            log.warning("resend_failed", conn=connection.conn_id, error=error.name)
+            connection.reply(events.ResendDone(True))
+
+    async def resend(self, connection: Connection, baselines: Mapping[str, int]) -> None:
+        """Undelivered messages, as ordinary frames. One resend at a time per device: a storm of reconnects
+        gets SYNC each time and this once."""
+        user_id = connection.session.user_id
+        key = (user_id, connection.device_id or connection.conn_id)
+        if key in self._resending:
+            connection.reply(events.ResendDone(True))
+            return
+        self._resending.add(key)
+        try:
+            messages, has_more = await self._conversations.resend(user_id, RESEND_EACH, baselines)
+            for start in range(0, len(messages), RESEND_CHUNK):
+                for message in messages[start : start + RESEND_CHUNK]:
+                    important = user_id in message.mentions or message.mentions[:1] == ("@all",)
+                    connection.reply(events.Pushed(message, important and message.sender_id != user_id, resend=True))
+                await connection.drained()
+                if connection.closing:
+                    return
+                await asyncio.sleep(0)  # others have their turn
+            connection.reply(events.ResendDone(has_more))
+        finally:
+            self._resending.discard(key)
+
+    async def renew(self, connection: Connection, token: str) -> None:
+        """REAUTH: a newer token of the same user extends the connection."""
+        session = await self._accounts.authenticate(token)
+        if session.user_id != connection.session.user_id:
+            connection.drop("reauth_uid_mismatch")
+            return
+        connection.session = session
+        connection.reply(events.SignedIn(session.user_id, connection.conn_id, connection.host.rules.heartbeat_ms))

@@ -1,0 +1,179 @@
+"""The opening handshake: from the request that uvicorn hands over to an open link, or to a refusal.
+
+It is the same for every implementation. uvicorn makes one `Upgrade` per request, tells it the head through
+`data_received`, and only then makes it the transport's protocol. Nothing here is in uvicorn's list of
+connections, so its shutdown neither ends nor awaits them: the gateway says goodbye when the lifespan ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import http.client
+from collections.abc import Awaitable, Callable
+from typing import cast
+from urllib.parse import unquote
+
+import structlog
+from uvicorn.server import ServerState
+
+from nexo.gateway.endpoint import hang_up, reset
+from nexo.gateway.websocket import Accept, Gate, Limits, Peer, Refuse, Request
+
+log = structlog.get_logger()
+
+OpenLink = Callable[[asyncio.Transport, Peer, Limits], None]
+
+ACCEPT_GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+VERSION = "13"
+NOT_GET = Refuse(405, b"A WebSocket is opened with GET", "text/plain")
+NOT_OUR_VERSION = Refuse(426, b"The WebSocket version is 13", "text/plain")
+BAD_KEY = Refuse(400, b"Sec-WebSocket-Key must be 16 bytes in base64", "text/plain")
+FAILED = Refuse(500, b"internal error", "text/plain")
+STOPPING = Refuse(503, b"the server is stopping", "text/plain")
+# What a status is meaningless without.
+STATUS_HEADERS = {405: b"allow: GET\r\n", 426: b"upgrade: websocket\r\nsec-websocket-version: 13\r\n"}
+
+
+def parse_head(head: bytes, remote: str) -> tuple[str, Request]:
+    """The method and the request. uvicorn has parsed it before: names are lower case, no line is malformed."""
+    first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+    method, _, rest = first.partition(" ")
+    target = rest.rpartition(" ")[0]
+    if not target.startswith("/"):  # the absolute form, as sent to proxies
+        target = "/" + target.partition("://")[2].partition("/")[2]
+    path, _, query = target.partition("?")
+    headers: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        value = value.strip(" \t")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    offered = (token.strip() for token in headers.get("sec-websocket-protocol", "").split(","))
+    return method, Request(unquote(path), query, headers, remote, tuple(token for token in offered if token))
+
+
+def find_fault(method: str, request: Request) -> Refuse | None:
+    """What the gate need not be asked about; uvicorn has seen to `Upgrade` and `Connection`."""
+    if method != "GET":
+        return NOT_GET
+    if request.headers.get("sec-websocket-version") != VERSION:
+        return NOT_OUR_VERSION
+    try:
+        key = base64.b64decode(request.headers.get("sec-websocket-key", ""), validate=True)
+    except (binascii.Error, ValueError):
+        return BAD_KEY
+    return None if len(key) == 16 else BAD_KEY
+
+
+def switching(key: str, subprotocol: str | None) -> bytes:
+    accept = base64.b64encode(hashlib.sha1(key.encode() + ACCEPT_GUID, usedforsecurity=False).digest())
+    chosen = b"" if subprotocol is None else b"Sec-WebSocket-Protocol: %b\r\n" % subprotocol.encode()
+    return (
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Accept: %b\r\n%b\r\n" % (accept, chosen)
+    )
+
+
+def refusal(refuse: Refuse, defaults: list[tuple[bytes, bytes]]) -> bytes:
+    return b"HTTP/1.1 %d %b\r\n%b%bcontent-type: %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b" % (
+        refuse.status,
+        http.client.responses.get(refuse.status, "").encode(),
+        b"".join(b"%b: %b\r\n" % header for header in defaults),
+        STATUS_HEADERS.get(refuse.status, b""),
+        refuse.content_type.encode(),
+        len(refuse.body),
+        refuse.body,
+    )
+
+
+class Upgrade(asyncio.Protocol):
+    """One request to upgrade; it is replaced by the link's own protocol as soon as the gate accepts.
+
+    Reading stands still until the gate has decided: what a hasty client sends behind its request waits in
+    the kernel, where it is bounded, and reaches the parser as its first read.
+    """
+
+    def __init__(self, gate: Gate, limits: Limits, open_link: OpenLink, server_state: ServerState) -> None:
+        self._gate = gate
+        self._limits = limits
+        self._open_link = open_link
+        self._server_state = server_state
+        self._loop = asyncio.get_running_loop()
+        self._deciding: asyncio.Task[Accept | Refuse] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._asked = self._lost = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's own class
+        self._transport.pause_reading()
+
+    def data_received(self, data: bytes) -> None:
+        if not self._asked:  # what a refused client still sends is thrown away
+            self._asked = True
+            # In the next turn of the loop: uvicorn replaces the transport's protocol when this returns.
+            self._loop.call_soon(self._ask, data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lost = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._deciding is not None:
+            self._deciding.cancel()
+
+    def _ask(self, head: bytes) -> None:
+        if self._lost:
+            return
+        peername = self._transport.get_extra_info("peername")
+        method, request = parse_head(head, str(peername[0]) if isinstance(peername, tuple) else "")
+        self._key = request.headers.get("sec-websocket-key", "")
+        fault = find_fault(method, request)
+        if fault is not None:
+            self._refuse(fault)
+            return
+        try:
+            decision = self._gate.decide(request)
+        except Exception:
+            log.exception("websocket_gate_failed")
+            decision = FAILED
+        if isinstance(decision, Accept | Refuse):
+            self._carry_out(decision)
+        else:
+            self._deciding = self._loop.create_task(_wait_for(decision))
+            # uvicorn waits for these when it stops, and cancels them when that takes too long.
+            self._server_state.tasks.add(self._deciding)
+            self._deciding.add_done_callback(self._server_state.tasks.discard)
+            self._deciding.add_done_callback(self._decided)
+
+    def _decided(self, task: asyncio.Task[Accept | Refuse]) -> None:
+        self._deciding = None
+        if task.cancelled():
+            self._carry_out(STOPPING)
+        elif (error := task.exception()) is not None:
+            log.error("websocket_gate_failed", exc_info=error)
+            self._carry_out(FAILED)
+        else:
+            self._carry_out(task.result())
+
+    def _carry_out(self, decision: Accept | Refuse) -> None:
+        if self._lost or self._transport.is_closing():
+            return
+        if isinstance(decision, Refuse):
+            self._refuse(decision)
+        else:
+            self._transport.write(switching(self._key, decision.subprotocol))
+            self._open_link(self._transport, decision.peer, self._limits)
+
+    def _refuse(self, refuse: Refuse) -> None:
+        self._transport.write(refusal(refuse, self._server_state.default_headers))
+        self._timer = self._loop.call_later(self._limits.close_wait_s, self._give_up)
+        hang_up(self._transport)
+
+    def _give_up(self) -> None:
+        if not self._lost:
+            reset(self._transport)
+
+
+async def _wait_for(decision: Awaitable[Accept | Refuse]) -> Accept | Refuse:
+    return await decision

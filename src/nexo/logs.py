@@ -1,0 +1,44 @@
+"""Logs: one line per event, structured, and never a secret or a message in it."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any
+
+import structlog
+
+_SECRET = frozenset(
+    ("token", "access_token", "refresh_token", "password", "old_password", "new_password", "secret", "authorization")
+)
+_CONTENT = frozenset(("content", "body", "text", "extra"))
+
+
+def hide_secrets(_: Any, __: str, event: dict[str, Any]) -> dict[str, Any]:
+    """The last line of defence: fields that could hold a secret or what somebody wrote are blanked."""
+    for key in event:
+        if key in _SECRET or key in _CONTENT:
+            event[key] = "[hidden]"
+    return event
+
+
+def set_up_logs(level: str = "info", *, as_json: bool | None = None) -> None:
+    """Readable lines on a terminal, JSON elsewhere."""
+    if as_json is None:
+        as_json = not sys.stderr.isatty()
+    render: Any = structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer()
+    processors: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        hide_secrets,
+    ]
+    if as_json:
+        processors.append(structlog.processors.format_exc_info)
+    structlog.configure(
+        processors=[*processors, render],
+        wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(message)s", force=True)

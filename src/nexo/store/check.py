@@ -1,0 +1,258 @@
+"""Is the store what it must be? Every law of `laws.py`, counted in full and listed in part.
+
+Conversations are checked in slices, each in one read-only snapshot: nobody waits for it, memory stays
+small, and what is found is wrong even when a server is writing meanwhile. Only values that follow from
+others can be repaired, conversation by conversation under the lock that sending takes; never a message,
+a cursor or a span, and nothing in a conversation whose messages are themselves damaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+from sqlalchemy import Connection, UniqueConstraint, inspect, text
+
+from nexo.config import StoreUrl
+from nexo.errors import StartupError
+from nexo.store import laws, migrate, schema
+from nexo.store.laws import Law, Scan
+
+LISTED_PER_KIND = 100
+SLICE_CONVERSATIONS = 1000
+SLICE_WEIGHT = 200_000  # messages and members: a second or two on any engine
+_LAST = (1 << 63) - 1
+
+Value = int | str | None
+
+
+class Finding(Struct):
+    """One place where the store is not what it must be."""
+
+    kind: str
+    conversation_id: str | None = None
+    user_id: str | None = None
+    seq: int | None = None
+    found: Value = None
+    expected: Value = None
+    detail: str = ""
+
+
+class Report(Struct):
+    conversations: int = 0
+    messages: int = 0
+    findings: list[Finding] = field(default_factory=list)  # at most LISTED_PER_KIND of each kind
+    counts: dict[str, int] = field(default_factory=dict)  # all of them
+    repaired: dict[str, int] = field(default_factory=dict)
+    left: int = 0  # how much is wrong after what was repaired
+
+    def add(self, kind: str, count: int, listed: list[Finding]) -> None:
+        self.counts[kind] = self.counts.get(kind, 0) + count
+        self.findings += listed
+        self.left += count
+
+    def room(self, kind: str) -> int:
+        return LISTED_PER_KIND - sum(finding.kind == kind for finding in self.findings)
+
+
+class _Slice(NamedTuple):
+    high: int
+    conversations: int
+    messages: int
+    repairable: set[int]  # conversations in which something can be set right
+
+
+async def check(url: StoreUrl, *, repair: bool = False, progress: Callable[[int, int], None] | None = None) -> Report:
+    """Check the whole store. `progress` is told how many of how many messages were looked at."""
+    if url.engine == "sqlite" and not url.path.exists():
+        raise StartupError(f"there is no database at {url.path}: is data.dir or store.url right?")
+    await migrate.check_current(url)
+    report = Report()
+    total = await migrate.with_connection(url, partial(_check_whole, report=report))
+    low = 0
+    while low <= _LAST:
+        left = report.left
+        part = await migrate.with_connection(url, partial(_check_slice, low=low, high=None, report=report))
+        if repair and part.repairable:
+            for conv in sorted(part.repairable):
+                await migrate.with_connection(url, partial(_repair_conversation, conv=conv, report=report))
+            again = Report()
+            await migrate.with_connection(url, partial(_check_slice, low=low, high=part.high, report=again))
+            report.left = left + again.left
+        report.conversations += part.conversations
+        report.messages += part.messages
+        if progress is not None:
+            progress(report.messages, max(total, report.messages))
+        low = part.high + 1
+    return report
+
+
+# -- once for the whole store ----------------------------------------------------------------------------
+
+
+def _check_whole(connection: Connection, report: Report) -> int:
+    """What has no conversation to belong to; returns the number of messages there should be."""
+    _begin_reading(connection)
+    for table, columns in _missing_keys(connection):
+        name = f"{table}({', '.join(columns)})"
+        report.add("missing_unique_key", 1, [Finding("missing_unique_key", detail=name)])
+        _find_duplicates(connection, table, columns, report)
+    count = _number(connection, f"SELECT COUNT(*) FROM ({laws.UNMARKED_BLOCKS}) s")
+    if count:
+        rows = connection.execute(text(f"{laws.UNMARKED_BLOCKS} LIMIT {LISTED_PER_KIND}"))
+        listed = [Finding("block_unmarked", user_id=row[1], found=0, expected=1, detail=f"by {row[0]}") for row in rows]
+        report.add("block_unmarked", count, listed)
+    return _number(connection, "SELECT SUM(head_seq) FROM conversations")
+
+
+def _missing_keys(connection: Connection) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Unique keys that the schema has and the database has not."""
+    inspector = inspect(connection)
+    for table in schema.metadata.sorted_tables:
+        wanted = [tuple(table.primary_key.columns.keys())]
+        wanted += [tuple(key.columns.keys()) for key in table.constraints if isinstance(key, UniqueConstraint)]
+        present = [inspector.get_pk_constraint(table.name)["constrained_columns"]]
+        present += [key["column_names"] for key in inspector.get_unique_constraints(table.name)]
+        present += [[*map(str, key["column_names"])] for key in inspector.get_indexes(table.name) if key["unique"]]
+        for columns in wanted:
+            if not any(set(columns) == set(key) for key in present):
+                yield table.name, columns
+
+
+def _find_duplicates(connection: Connection, table: str, columns: tuple[str, ...], report: Report) -> None:
+    """Only where the key is missing: with it, the database itself refuses them."""
+    names = ",".join(columns)
+    filled = " AND ".join(f"{name} IS NOT NULL" for name in columns)
+    source = f"SELECT {names},COUNT(*) AS times FROM {table} WHERE {filled} GROUP BY {names} HAVING COUNT(*)>1"
+    count = _number(connection, f"SELECT COUNT(*) FROM ({source}) s")
+    if not count:
+        return
+    listed = []
+    for row in connection.execute(text(f"{source} ORDER BY {names} LIMIT {LISTED_PER_KIND}")).mappings():
+        values = ", ".join(f"{name}={row[name]}" for name in columns)
+        listed.append(Finding("duplicate_key", found=row["times"], expected=1, detail=f"{table}: {values}"))
+    report.add("duplicate_key", count, listed[: report.room("duplicate_key")])
+
+
+# -- slice by slice --------------------------------------------------------------------------------------
+
+
+def _check_slice(connection: Connection, low: int, high: int | None, report: Report) -> _Slice:
+    """Check the conversations from `low` to `high`, or as many as are a bounded piece of work."""
+    _begin_reading(connection)
+    chosen, conversations, messages = _choose(connection, low)
+    high = chosen if high is None else high
+    repairable: set[int] = set()
+    bounds = {"low": low, "high": high}
+    for scan in laws.scans(connection.dialect.name):
+        for law, count in _broken(connection, scan, bounds):
+            report.add(law.kind, count, _list(connection, scan, law, bounds, report.room(law.kind)))
+            if law.repair is not None:
+                wrong = f"SELECT DISTINCT conv FROM ({scan.source}) s WHERE {law.wrong}"
+                repairable.update(row[0] for row in connection.execute(text(wrong), bounds))
+    return _Slice(high, conversations, messages, repairable)
+
+
+def _choose(connection: Connection, low: int) -> tuple[int, int, int]:
+    """The end of a slice, the conversations in it and their messages. The last slice has no end, so that
+    the slices cover every number there is: what belongs to no conversation is found as well."""
+    query = "SELECT id,head_seq,member_count FROM conversations WHERE id>=:low ORDER BY id LIMIT :many"
+    rows = connection.execute(text(query), {"low": low, "many": SLICE_CONVERSATIONS + 1}).all()
+    weight = messages = 0
+    for i, (conv, head_seq, member_count) in enumerate(rows):
+        if i and (weight + head_seq + member_count > SLICE_WEIGHT or i == SLICE_CONVERSATIONS):
+            return conv - 1, i, messages
+        weight += head_seq + member_count
+        messages += head_seq
+    return _LAST, len(rows), messages
+
+
+def _broken(connection: Connection, scan: Scan, bounds: dict[str, int]) -> list[tuple[Law, int]]:
+    """The laws of a scan that something breaks, and how often: one pass for all of them."""
+    sums = ",".join(f"SUM(CASE WHEN {law.wrong} THEN 1 ELSE 0 END)" for law in scan.laws)
+    row = connection.execute(text(f"SELECT {sums} FROM ({scan.source}) s"), bounds).one()
+    return [(law, int(count)) for law, count in zip(scan.laws, row, strict=True) if count]
+
+
+def _list(connection: Connection, scan: Scan, law: Law, bounds: dict[str, int], room: int) -> list[Finding]:
+    if room <= 0:
+        return []
+    user = "user_id" if scan.has_user else "NULL"
+    rows = connection.execute(
+        text(
+            "SELECT s.conv,(SELECT c.conversation_id FROM conversations c WHERE c.id=s.conv) AS chat,"
+            f"{user} AS who,{law.seq} AS at_seq,{law.found} AS found,{law.expected} AS expected "
+            f"FROM ({scan.source}) s WHERE {law.wrong} ORDER BY 1,3,4 LIMIT {room}"
+        ),
+        bounds,
+    )
+    return [
+        Finding(
+            law.kind, chat, who, at_seq, _plain(found), _plain(expected), "" if chat else f"conversation no. {conv}"
+        )
+        for conv, chat, who, at_seq, found, expected in rows
+    ]
+
+
+# -- repairing -------------------------------------------------------------------------------------------
+
+
+def _repair_conversation(connection: Connection, conv: int, report: Report) -> None:
+    """Set right what follows from the messages, under the locks and in the order of everybody who writes."""
+    if not _lock_conversation(connection, conv):
+        return
+    bounds = {"low": conv, "high": conv}
+    if _broken(connection, laws.MESSAGES, bounds):
+        return
+    for scan in laws.scans(connection.dialect.name):
+        for law, _ in _broken(connection, scan, bounds):
+            if law.repair is None:
+                continue
+            user = "user_id" if scan.has_user else "NULL"
+            wrong = f"SELECT {user} AS who,{law.expected} AS expected FROM ({scan.source}) s WHERE {law.wrong}"
+            changes = [
+                {"conv": conv, "who": who, "expected": _plain(expected)}
+                for who, expected in connection.execute(text(wrong), bounds)
+            ]
+            table, column = law.repair
+            place = "conv=:conv AND user_id=:who" if scan.has_user else "id=:conv"
+            connection.execute(text(f"UPDATE {table} SET {column}=:expected WHERE {place}"), changes)
+            report.repaired[law.kind] = report.repaired.get(law.kind, 0) + len(changes)
+
+
+def _lock_conversation(connection: Connection, conv: int) -> bool:
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        for_update = ""
+    else:
+        connection.execute(text("SET TRANSACTION ISOLATION LEVEL READ COMMITTED"))
+        for_update = " FOR UPDATE"
+    names = {"conv": conv}
+    found = connection.execute(text(f"SELECT id FROM conversations WHERE id=:conv{for_update}"), names).all()
+    # cursors are moved without the conversation's lock
+    connection.execute(
+        text(f"SELECT user_id FROM members WHERE conv=:conv ORDER BY conv,user_id{for_update}"), names
+    ).all()
+    return bool(found)
+
+
+# -- small things ----------------------------------------------------------------------------------------
+
+
+def _begin_reading(connection: Connection) -> None:
+    """One snapshot for everything that follows on this connection."""
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN")
+    else:
+        connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
+
+
+def _number(connection: Connection, query: str) -> int:
+    return int(connection.execute(text(query)).scalar() or 0)
+
+
+def _plain(value: Any) -> Value:
+    """Sums come as Decimal from some engines."""
+    return value if value is None or isinstance(value, str) else int(value)

@@ -1,0 +1,108 @@
+"""Passwords: computed off the loop, bounded, and as slow for nobody as for somebody."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from argon2 import PasswordHasher
+
+from harness.store import make_config
+from nexo.errors import NexoError
+from nexo.service.passwords import Passwords
+
+
+@pytest.fixture
+def passwords() -> Iterator[Passwords]:
+    made = Passwords(make_config())
+    yield made
+    made.close()
+
+
+async def test_a_password_matches_its_own_hash_only(passwords: Passwords) -> None:
+    password_hash = await passwords.hash("pässword")
+    assert password_hash.startswith("$argon2id$v=19$m=8,t=1,p=1$")
+    assert password_hash != await passwords.hash("pässword")
+    assert await passwords.matches("pässword", password_hash)
+    assert not await passwords.matches("password", password_hash)
+    assert not await passwords.matches("pässword", None)
+    assert not await passwords.matches("pässword", "no hash at all")
+    assert not passwords.is_outdated(password_hash)
+
+
+async def test_nothing_is_computed_on_the_loop_and_at_most_two_at_a_time(
+    passwords: Passwords, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: set[threading.Thread] = set()
+
+    def noting(work: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            threads.add(threading.current_thread())
+            return work(*args, **kwargs)
+
+        return noted
+
+    monkeypatch.setattr(PasswordHasher, "hash", noting(PasswordHasher.hash))
+    monkeypatch.setattr(PasswordHasher, "verify", noting(PasswordHasher.verify))
+    hashes = await asyncio.gather(*(passwords.hash(f"password {number}") for number in range(20)))
+    await asyncio.gather(*(passwords.matches("password 1", password_hash) for password_hash in hashes))
+    assert await passwords.matches("password 1", hashes[1])
+    await passwords.matches("password 1", None)
+    assert threading.current_thread() not in threads
+    assert 1 <= len(threads) <= 2
+
+
+async def test_an_unknown_user_costs_a_whole_check(passwords: Passwords, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[str] = []
+    verify = PasswordHasher.verify
+
+    def noting(self: PasswordHasher, password_hash: str, password: str) -> bool:
+        checked.append(password_hash)
+        return verify(self, password_hash, password)
+
+    real = await passwords.hash("password")
+    monkeypatch.setattr(PasswordHasher, "verify", noting)
+    for password_hash in (real, None, ""):
+        assert not await passwords.matches("wrong", password_hash)
+    assert len(checked) == 4
+    known, unknown, unusable, instead = checked
+    assert (known, unusable) == (real, "")
+    assert unknown == instead  # well-formed, of the same costs and sizes: the same work
+    assert unknown.rsplit("$", 2)[0] == real.rsplit("$", 2)[0]
+    assert [len(part) for part in unknown.split("$")] == [len(part) for part in real.split("$")]
+    assert not passwords.is_outdated(unknown)
+
+
+async def test_too_many_at_once_are_refused(passwords: Passwords, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on = threading.Event()
+
+    def waiting(*_: object) -> str:
+        go_on.wait(10)
+        return "hash"
+
+    monkeypatch.setattr(PasswordHasher, "hash", waiting)
+    under_way = [asyncio.ensure_future(passwords.hash("password")) for _ in range(64)]
+    await asyncio.sleep(0)
+    assert passwords.waiting == 64
+    with pytest.raises(NexoError) as caught:
+        await passwords.hash("password")
+    assert (caught.value.name, caught.value.retry_after_ms) == ("server_busy", 1000)
+    go_on.set()
+    assert set(await asyncio.gather(*under_way)) == {"hash"}
+    assert passwords.waiting == 0
+
+
+@pytest.mark.parametrize("password", ["", "seven77", "x" * 129, "nul in it\0", "surrogate \ud800"])
+def test_what_cannot_be_a_password_is_refused(passwords: Passwords, password: str) -> None:
+    with pytest.raises(NexoError) as caught:
+        passwords.check_new(password)
+    assert caught.value.name == "bad_password"
+    assert not password or password not in str(caught.value)
+
+
+@pytest.mark.parametrize("password", ["eight888", "x" * 128, "日本語のパスワード", "🙂" * 8])
+def test_what_can_be_a_password_is_taken(passwords: Passwords, password: str) -> None:
+    passwords.check_new(password)
