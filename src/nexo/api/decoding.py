@@ -15,7 +15,7 @@ from nexo.errors import ERRORS, NexoError
 
 _MISSING = re.compile(r"missing required field `(\w+)`")
 _WRONG = re.compile(r"(.*) - at `\$\.(\w+)")
-_INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")
+_INTEGER = re.compile(r"-?[0-9]{1,4000}")
 _QUERY_FIELDS_MAX = 50
 
 Decode = Callable[[bytes], Request]
@@ -82,16 +82,19 @@ def query_decoder(request: type[Request]) -> Decode:
     return decode_query
 
 
+class _Echo(msgspec.Struct):
+    client_msg_id: str | None = None
+
+
+_decode_echo = msgspec.json.Decoder(_Echo).decode
+
+
 def find_client_msg_id(body: bytes) -> str | None:
-    """The client_msg_id of a request that failed, whatever else is wrong with it."""
+    """The client_msg_id of a request that failed, whatever else is wrong with it: the rest is skipped unread."""
     try:
-        found = _decode_object(body).get("client_msg_id")
+        return _decode_echo(body).client_msg_id
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
-    return found if isinstance(found, str) else None
-
-
-_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def _pairs(query: bytes) -> list[tuple[str, str]]:
@@ -110,9 +113,6 @@ def _reader(annotation: Any) -> Callable[[str], Any]:
 def _reader_of(shape: shapes.Type) -> Callable[[str], Any]:
     match shape:
         case shapes.Metadata(type=inner):
-            return _reader_of(inner)
-        case shapes.UnionType(types=members):
-            (inner,) = (member for member in members if not isinstance(member, shapes.CustomType | shapes.NoneType))
             return _reader_of(inner)
         case shapes.IntType():
             return _read_integer

@@ -219,10 +219,9 @@ class Gateway:
         self._sending.submit(draft, done)
 
     def acknowledge(self, connection: Connection, command: commands.Ack, ref: Any) -> None:
-        user_id = connection.session.user_id
         try:
             if command.server_msg_id is not None and self.receipts.acknowledge_known(
-                user_id, command.ack_type, command.server_msg_id
+                connection, command.ack_type, command.server_msg_id
             ):
                 return
         except NexoError as error:
@@ -232,13 +231,7 @@ class Gateway:
 
     async def _acknowledge(self, connection: Connection, command: commands.Ack, ref: Any) -> None:
         try:
-            await self.receipts.acknowledge(
-                connection.session.user_id,
-                command.ack_type,
-                command.server_msg_id,
-                command.conversation_id,
-                command.seq,
-            )
+            await self.receipts.acknowledge(connection, command)
         except NexoError as error:
             connection.reply(events.Failed(error), ref)
 

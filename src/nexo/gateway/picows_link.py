@@ -24,10 +24,10 @@ from nexo.gateway.websocket import Gate, Limits, Peer
 
 log = structlog.get_logger()
 
-TEXT = WSMsgType.TEXT
+TEXT, PONG = WSMsgType.TEXT, WSMsgType.PONG
 # picows's buffer starts with this much room and doubles whenever a read leaves it nine tenths full, also
 # when all of it is parsed at once; it never shrinks. So a read is bounded: what a connection can pin is then
-# twice its largest message and a read, not all that the kernel had for it.
+# twice its largest message and a read, not all that the kernel had for it. And see `Parser.slim`.
 BUFFER_MIN_BYTES = 2048 - 256
 READ_MAX_BYTES = 32 * 1024
 
@@ -81,6 +81,7 @@ NOWHERE, QUIET = Nowhere(), Quiet()
 class PicowsLink(WSListener, Endpoint):
     def __init__(self, transport: asyncio.Transport, peer: Peer, limits: Limits) -> None:
         Endpoint.__init__(self, transport, peer, limits)
+        self.is_idle = False
 
     def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
         if frame.rsv1 or frame.rsv2 or frame.rsv3:
@@ -90,14 +91,9 @@ class PicowsLink(WSListener, Endpoint):
                 self.begin_read()
             self.message(True, frame.get_payload_as_bytes())
         else:
+            # A client that says nothing but PONG has been silent since the last heartbeat.
+            self.is_idle = frame.msg_type is PONG and frame.tail_size == 0
             self.frame(frame.msg_type.value, frame.fin == 1, frame.get_payload_as_bytes())
-
-    def ping(self) -> None:
-        """Also the moment to give back memory: who is pinged has been silent for a while."""
-        super().ping()
-        parser = self.transport.get_protocol()
-        if not self.in_read and isinstance(parser, Parser) and parser.is_idle_and_big():
-            self.transport.set_protocol(Parser(self))
 
 
 class Parser(WSProtocol):  # type: ignore[misc]
@@ -149,12 +145,15 @@ class Parser(WSProtocol):  # type: ignore[misc]
         if self.transport.is_close_frame_sent:  # it believes so: how it tells that it has failed
             sent = self.transport.close_handshake.sent
             link.parser_failed(int(sent.code), sent.reason)
+        elif link.is_idle:
+            self.slim()
         link.read_end()
 
-    def is_idle_and_big(self) -> bool:
-        """Nothing of a frame is in the buffer, and it has grown."""
-        free = len(get_buffer(self, -1))
-        return free > BUFFER_MIN_BYTES and free % BUFFER_MIN_BYTES == 0 and (free // BUFFER_MIN_BYTES).bit_count() == 1
+    def slim(self) -> None:
+        """Give a grown buffer back. The last frame had no tail, so there is nothing in it."""
+        self._link.is_idle = False
+        if len(get_buffer(self, -1)) > BUFFER_MIN_BYTES:
+            self._link.transport.set_protocol(Parser(self._link))
 
     def pause_writing(self) -> None:
         self._link.pause_writing()

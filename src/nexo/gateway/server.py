@@ -25,6 +25,14 @@ SEND_BUFFER_BYTES = 128 * 1024
 
 
 class _Uvicorn(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Signals are ours: a graceful stop is more than uvicorn knows of."""
@@ -79,8 +87,8 @@ class Server:
         serving = asyncio.create_task(self._uvicorn.serve(sockets=[listener]))
         self._gateway.start()
         stopping = asyncio.create_task(self._stop.wait())
-        while not self._uvicorn.started and not serving.done():
-            await asyncio.sleep(0.01)
+        listening = asyncio.create_task(self._uvicorn.listening.wait())
+        await asyncio.wait({serving, listening}, return_when=asyncio.FIRST_COMPLETED)
         await ready()
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
         for server in self._uvicorn.servers:
