@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from msgspec import Struct
 
-from nexo.config import Config, resolve_store_url
+from nexo.api.app import make_api
+from nexo.config import Config, StoreUrl, resolve_data_dir, resolve_store_url
+from nexo.gateway.canary import Canary
+from nexo.gateway.gateway import Gateway
+from nexo.gateway.server import Server, listen
+from nexo.logs import set_up_logs
+from nexo.metrics import Metrics
+from nexo.service.accounts import Accounts
 from nexo.service.conversations import Conversations
 from nexo.service.filter import FilterFile
 from nexo.service.groups import Groups
+from nexo.service.limits import Limits
 from nexo.service.receipts import Acknowledging
+from nexo.service.secret import load_secret
 from nexo.service.send import Sending
 from nexo.store import migrate
+from nexo.store.account_store import SqlAccounts
 from nexo.store.committer import BatchStats
+from nexo.store.failures import telling_failures
+from nexo.store.folder import locked_folder
 from nexo.store.stores import Store
 
 
@@ -35,13 +49,15 @@ async def open_core(config: Config, observe_batches: Callable[[BatchStats], None
     """Open the store and the services on it. The embedded default brings its own schema up to date; a
     server database must have been migrated."""
     url = resolve_store_url(config)
-    if url.engine == "sqlite":
-        await migrate.upgrade(url)
-    else:
-        await migrate.check_current(url)
+    with telling_failures(url):
+        if url.engine == "sqlite":
+            await migrate.upgrade(url)
+        else:
+            await migrate.check_current(url)
     words = FilterFile(Path(config.filter.file) if config.filter.file else None, config.filter.mode)
     store = Store(config, url, observe_batches)
-    await store.open()
+    with telling_failures(url):
+        await store.open()
     try:
         groups = Groups(store.groups, config)
         yield Core(
@@ -54,3 +70,75 @@ async def open_core(config: Config, observe_batches: Callable[[BatchStats], None
         )
     finally:
         await store.close()
+
+
+@contextlib.contextmanager
+def _alone(config: Config, url: StoreUrl) -> Iterator[None]:
+    """The embedded database belongs to one server; a server database to as many as there are."""
+    if url.engine == "sqlite":
+        with locked_folder(resolve_data_dir(config)):
+            yield
+    else:
+        yield
+
+
+async def serve(config: Config, log_level: str = "info") -> None:
+    """Run the server until it is told to stop."""
+    set_up_logs(log_level)
+    secret = load_secret(config)
+    listener = listen(config.server.host, config.server.port)
+    metrics = Metrics()
+    with _alone(config, resolve_store_url(config)):
+        async with open_core(config, metrics.batch) as core:
+            server, accounts = make_server(core, secret, metrics)
+            server.on_signals()
+            try:
+                await server.serve(listener, lambda: _say_where(config, listener.getsockname()[1]))
+            finally:
+                accounts.close()
+
+
+def make_server(core: Core, secret: str, metrics: Metrics) -> tuple[Server, Accounts]:
+    """The gateway and the HTTP API on a core, behind one port."""
+    config, store = core.config, core.store
+    limits = Limits(config)
+    accounts = Accounts(SqlAccounts(store.database), config, secret, lambda sids: gateway.sessions_ended(sids))
+    gateway = Gateway(
+        config,
+        messages=store.messages,
+        conversation_store=store.conversations,
+        group_store=store.groups,
+        accounts=accounts,
+        sending=core.sending,
+        acknowledging=core.acknowledging,
+        conversations=core.conversations,
+        send_limits=limits.sends,
+    )
+    metrics.gauge("nexo_connections", "Open connections.", lambda: len(gateway.connections))
+    metrics.gauge("nexo_sends_waiting", "Sends that were taken and not answered.", lambda: store.committer.under_way)
+    metrics.gauge("nexo_cursors_waiting", "Cursors that moved and are not written.", lambda: store.cursors.pending)
+    api = make_api(
+        config=config,
+        accounts=accounts,
+        sending=core.sending,
+        acknowledging=core.acknowledging,
+        conversations=core.conversations,
+        groups=core.groups,
+        publisher=gateway,
+        online=gateway,
+        limits=limits,
+        canary=Canary(gateway, core.sending, store.beat),
+        registry=metrics.registry,
+    )
+    return Server(config, api, gateway), accounts
+
+
+async def _say_where(config: Config, port: int) -> None:
+    host = f"[{config.server.host}]" if ":" in config.server.host else config.server.host
+    address = f"http://{host}:{port}"
+    sys.stdout.write(
+        f"Nexo runs at {address} (the API: {address}/docs)\n"
+        f"Messages are kept in {resolve_store_url(config).redacted()}\n"
+        "Add somebody:  nexo user add NAME\n"
+    )
+    sys.stdout.flush()

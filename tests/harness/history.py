@@ -33,7 +33,7 @@ class History:
             self.acknowledge: 25,
             self.mark_read: 8,
             self.recall: 5,
-            self.found_group: 2,
+            self.found_group: 1,
             self.join: 5,
             self.leave: 4,
             self.remove: 3,

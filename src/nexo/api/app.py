@@ -43,9 +43,7 @@ def make_api(
     something through the real path and returns when it arrived; `site` answers every path that is neither
     the API's nor a page of it (the web client). Logging has to be set up before."""
     health = Health(canary, registry)
-    services = Services(
-        accounts, sending, acknowledging, conversations, groups, publisher, online, limits, health
-    )
+    services = Services(accounts, sending, acknowledging, conversations, groups, publisher, online, limits, health)
     pages: dict[str, Page] = {**documentation.pages(), "/metrics": _metrics(health)}
     if site is None:
         pages["/"] = documentation.front_page

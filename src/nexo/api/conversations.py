@@ -22,7 +22,9 @@ from nexo.ids import group_of, peers_of
 
 
 async def entries(services: Services, caller: Caller, request: requests.Paging) -> Conversations:
-    found, next_cursor, has_more = await services.conversations.entries(caller.user_id, given(request.cursor), given(request.limit))
+    found, next_cursor, has_more = await services.conversations.entries(
+        caller.user_id, given(request.cursor), given(request.limit)
+    )
     return Conversations([conversation_shape(entry) for entry in found], next_cursor, has_more)
 
 

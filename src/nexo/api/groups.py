@@ -131,4 +131,3 @@ def _done(services: Services, change: GroupChange) -> Empty:
 def _tell(services: Services, change: GroupChange) -> None:
     if change.event is not None:
         services.publisher.group_changed(change)
-

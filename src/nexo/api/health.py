@@ -7,7 +7,6 @@ import time
 from collections.abc import Awaitable, Callable
 
 import structlog
-from msgspec import Struct
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
@@ -20,14 +19,6 @@ Canary = Callable[[], Awaitable[None]]
 CANARY_TIMEOUT_S = 3.0
 # Anybody may ask, and each canary is a write: those who ask within a second share an answer.
 CANARY_PAUSE_S = 1.0
-
-
-class Alive(Struct):
-    status: str = "alive"
-
-
-class Ready(Struct):
-    status: str = "ready"
 
 
 class Health:

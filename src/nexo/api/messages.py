@@ -67,7 +67,9 @@ async def history(services: Services, caller: Caller, request: requests.History)
 
 
 async def offline(services: Services, caller: Caller, request: requests.Paging) -> OfflineMessages:
-    return offline_shape(await services.conversations.offline(caller.user_id, given(request.cursor), given(request.limit)))
+    return offline_shape(
+        await services.conversations.offline(caller.user_id, given(request.cursor), given(request.limit))
+    )
 
 
 async def receipts(services: Services, caller: Caller, request: requests.WhichMessage) -> Receipts:
@@ -114,4 +116,3 @@ def _conversation_of(group_id: str) -> str:
     if not is_group_id(group_id):
         raise NexoError("group_not_found")
     return group_conversation_id(group_id)
-

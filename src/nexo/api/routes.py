@@ -6,10 +6,9 @@ server itself; `errors_of` has them all. The OpenAPI document is made from this 
 
 from __future__ import annotations
 
-from nexo.api import conversations, groups, messages, requests, shapes, users
+from nexo.api import conversations, groups, messages, requests, shapes, status, users
 from nexo.api.call import Route, route
 from nexo.api.decoding import shape_errors
-from nexo.api.health import Alive, Ready
 from nexo.core.model import Receipts
 from nexo.service.tokens import SignedIn
 
@@ -185,9 +184,9 @@ ROUTES: tuple[Route, ...] = (
         "Messages of a group, ascending, above sinceSeq", "group_not_found", "not_group_member",
     ),
     # the server
-    route("GET", "/healthz", users.alive, requests.Nothing, Alive, "Is the server alive", signed_in=False),
+    route("GET", "/healthz", status.alive, requests.Nothing, status.Alive, "Is the server alive", signed_in=False),
     route(
-        "GET", "/readyz", users.ready, requests.Nothing, Ready,
+        "GET", "/readyz", status.ready, requests.Nothing, status.Ready,
         "Can it store and deliver; a message is sent on trial", signed_in=False,
     ),
 )  # fmt: skip

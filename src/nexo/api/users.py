@@ -6,7 +6,6 @@ from msgspec import UNSET
 
 from nexo.api import requests
 from nexo.api.call import Caller, Services
-from nexo.api.health import Alive, Ready
 from nexo.api.shapes import Empty, UserIds, UserOnline, Users, UserShape, UsersOnline, user_shape
 from nexo.errors import NexoError
 from nexo.ids import check_user_id, single_conversation_id
@@ -82,12 +81,3 @@ async def unblock(services: Services, caller: Caller, request: requests.OtherUse
 
 async def blocks(services: Services, caller: Caller, request: requests.Nothing) -> UserIds:
     return UserIds(await services.accounts.blocks(caller.user_id))
-
-
-async def alive(services: Services, caller: Caller, request: requests.Nothing) -> Alive:
-    return Alive()
-
-
-async def ready(services: Services, caller: Caller, request: requests.Nothing) -> Ready:
-    await services.health.check_ready()
-    return Ready()

@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 from rich.progress import Progress
 
-from nexo.cli.database import telling_failures
 from nexo.cli.output import ConfigFile, DataDir, Json, load_config, print_json, print_text, run
 from nexo.cli.output import progress as progress_console
 from nexo.config import StoreUrl, resolve_store_url
 from nexo.store.check import Finding, Report
 from nexo.store.check import check as check_store
+from nexo.store.failures import telling_failures
 
 app = typer.Typer(add_completion=False)
 

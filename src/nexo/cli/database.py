@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
-from nexo.config import Config, StoreUrl, resolve_store_url
+from nexo.config import Config, resolve_store_url
 from nexo.errors import StartupError
 from nexo.store import migrate
 from nexo.store.database import Database
-from nexo.store.failures import FAILURES, failure_text
-
-
-@contextmanager
-def telling_failures(url: StoreUrl) -> Iterator[None]:
-    """What a database or its driver complains of, as a line for whoever typed the command."""
-    try:
-        yield
-    except FAILURES as error:
-        raise StartupError(f"the database {url.redacted()} cannot be used: {failure_text(error)}") from error
+from nexo.store.failures import telling_failures
 
 
 @asynccontextmanager

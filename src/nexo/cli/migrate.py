@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from nexo.cli.database import telling_failures
 from nexo.cli.output import ConfigFile, DataDir, Json, load_config, print_json, print_text, run
 from nexo.config import resolve_store_url
 from nexo.store import migrate as store_migrate
+from nexo.store.failures import telling_failures
 from nexo.store.revisions import between
 
 app = typer.Typer(add_completion=False)

@@ -12,6 +12,7 @@ import uvloop
 from rich.console import Console
 
 from nexo.config import Config, load
+from nexo.logs import set_up_logs
 
 T = TypeVar("T")
 
@@ -43,4 +44,5 @@ def print_json(value: object) -> None:
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
+    set_up_logs("warning")  # to stderr: standard output is the command's own
     return uvloop.run(work)

@@ -27,5 +27,3 @@ def serve(
     """
     flags = flags_of(data_dir) | {"server.host": host, "server.port": port}
     run(run_server(load(config_file, flags=flags), log_level))
-
-

@@ -6,7 +6,6 @@ from nexo.config import Config
 from nexo.core.addresses import limit_key
 from nexo.core.limits import RateLimit, SendLimits
 
-
 USER_ID_MAX = 64  # longer ones cannot exist, and must not fill the memory
 
 

@@ -110,15 +110,18 @@ def _check_whole(connection: Connection, report: Report) -> int:
 def _missing_keys(connection: Connection) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Unique keys that the schema has and the database has not."""
     inspector = inspect(connection)
+    names = list(schema.metadata.tables)
+    primary = inspector.get_multi_pk_constraint(filter_names=names)
+    unique = inspector.get_multi_unique_constraints(filter_names=names)
+    indexes = inspector.get_multi_indexes(filter_names=names)
     for table in schema.metadata.sorted_tables:
+        place = (None, table.name)
+        present = [set(primary[place]["constrained_columns"])] if place in primary else []
+        present += [set(key["column_names"]) for key in unique.get(place, ())]
+        present += [set(map(str, key["column_names"])) for key in indexes.get(place, ()) if key["unique"]]
         wanted = [tuple(table.primary_key.columns.keys())]
         wanted += [tuple(key.columns.keys()) for key in table.constraints if isinstance(key, UniqueConstraint)]
-        present = [inspector.get_pk_constraint(table.name)["constrained_columns"]]
-        present += [key["column_names"] for key in inspector.get_unique_constraints(table.name)]
-        present += [[*map(str, key["column_names"])] for key in inspector.get_indexes(table.name) if key["unique"]]
-        for columns in wanted:
-            if not any(set(columns) == set(key) for key in present):
-                yield table.name, columns
+        yield from ((table.name, columns) for columns in wanted if set(columns) not in present)
 
 
 def _find_duplicates(connection: Connection, table: str, columns: tuple[str, ...], report: Report) -> None:
@@ -204,9 +207,10 @@ def _repair_conversation(connection: Connection, conv: int, report: Report) -> N
     if not _lock_conversation(connection, conv):
         return
     bounds = {"low": conv, "high": conv}
-    if _broken(connection, laws.MESSAGES, bounds):
+    scans = laws.scans(connection.dialect.name)
+    if any(law.kind in laws.DAMAGE for scan in scans for law, _ in _broken(connection, scan, bounds)):
         return
-    for scan in laws.scans(connection.dialect.name):
+    for scan in scans:
         for law, _ in _broken(connection, scan, bounds):
             if law.repair is None:
                 continue

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import asyncpg
 from asyncmy.errors import MySQLError
 from sqlalchemy.exc import SQLAlchemyError
 
+from nexo.config import StoreUrl
+from nexo.errors import StartupError
 from nexo.store.engine import StoreError
 
 FAILURES: tuple[type[Exception], ...] = (
@@ -24,3 +28,12 @@ FAILURES: tuple[type[Exception], ...] = (
 def failure_text(error: Exception) -> str:
     """The driver's own words: SQLAlchemy's are followed by the statement and its values."""
     return str(getattr(error, "orig", None) or error) or type(error).__name__
+
+
+@contextmanager
+def telling_failures(url: StoreUrl) -> Iterator[None]:
+    """What a database or its driver complains of, as a line for whoever starts Nexo."""
+    try:
+        yield
+    except FAILURES as error:
+        raise StartupError(f"the database {url.redacted()} cannot be used: {failure_text(error)}") from error

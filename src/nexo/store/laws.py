@@ -34,7 +34,9 @@ SINGLE, GROUP = int(Kind.SINGLE), int(Kind.GROUP)
 NORMAL = int(MemberStatus.NORMAL)
 IN_RANGE = "BETWEEN :low AND :high"
 
-# A conversation in which one of these is broken is damaged: a recount of it means nothing.
+# In a conversation with one of these a recount means nothing.
+DAMAGE = frozenset(("seq_hole", "seq_duplicate", "seq_below_one", "countable_no"))
+
 MESSAGES = Scan(
     f"SELECT conv,seq,CASE WHEN {COUNTABLE} THEN 1 ELSE 0 END AS counts,countable_no,send_at,"
     "COALESCE(LAG(seq) OVER w,0) AS prev_seq,COALESCE(LAG(countable_no) OVER w,0) AS prev_no,"

@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from nexo.config import StoreUrl
 from nexo.errors import StartupError
+from nexo.store.sqlite import make_database_file
 
 T = TypeVar("T")
 
@@ -56,7 +57,7 @@ async def with_connection(url: StoreUrl, work: Callable[[Connection], T]) -> T:
     """Run cold, synchronous SQLAlchemy work against any of the engines."""
     target = sqlalchemy_url(url)
     if url.engine == "sqlite":
-        url.path.parent.mkdir(parents=True, exist_ok=True)
+        make_database_file(url.path)
 
         def in_thread() -> T:
             engine = create_engine(target, poolclass=pool.NullPool, connect_args={"timeout": 30})

@@ -7,6 +7,7 @@ what they produce goes back to the event loop in one callback per transaction.
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
 import sqlite3
 import threading
@@ -23,6 +24,12 @@ _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _UNIQUE = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
 
 Job = Callable[[sqlite3.Connection], None]
+
+
+def make_database_file(path: Path) -> None:
+    """Password hashes and messages are nobody else's business; SQLite would follow the umask."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def connect(path: Path, *, busy_ms: int = 2000) -> sqlite3.Connection:
@@ -108,7 +115,7 @@ class SqliteEngine:
         self._threads: list[threading.Thread] = []
 
     async def start(self) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_database_file(self._path)
         plan = [("nexo-writer", self._writes)] + [("nexo-reader", self._reads)] * self._reader_count
         for thread_name, jobs in plan:
             connection = connect(self._path, busy_ms=self._busy_ms)

@@ -1,0 +1,163 @@
+"""The OpenAPI document, made from the route table and its structs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from nexo import __version__
+from nexo.api.call import Route
+from nexo.api.replies import ErrorBody
+from nexo.api.requests import Nothing
+from nexo.api.routes import errors_of
+from nexo.errors import ERRORS, ErrorRow
+
+_SERVER_PATHS = ("healthz", "readyz", "metrics")
+_TAGS = {
+    "user": "Users: profiles, who is online, blocking.",
+    "auth": "Signing in and out.",
+    "msg": "Messages.",
+    "conversation": "A user's conversations, their cursors and settings.",
+    "group": "Groups and their members.",
+    "single-chat": "Single chats, by the other user.",
+    "server": "The server itself.",
+}
+_ABOUT = (
+    "Every answer is `{err_code, err_msg, data}`. `err_code` 0 is success; otherwise it is the number of the error, "
+    "`err_msg` its name and `detail` a sentence. Ids are strings, seqs integers (strings of digits are taken too), "
+    "times milliseconds. Fields that are not in the schema are refused."
+)
+
+Json = dict[str, Any]
+
+
+def make_document(routes: Iterable[Route]) -> Json:
+    rows = tuple(routes)
+    schemas = _schemas(rows)
+    paths: dict[str, Json] = {}
+    for row in rows:
+        paths.setdefault(row.path, {})[row.method.lower()] = _operation(row, schemas)
+    paths["/metrics"] = {"get": _metrics_operation()}
+    queries = {row.request.__name__ for row in rows if not row.has_body} | {Nothing.__name__}
+    bodies = {row.request.__name__ for row in rows if row.has_body}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Nexo", "version": __version__, "description": _ABOUT},
+        "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
+        "paths": paths,
+        "components": {
+            # the queries are told parameter by parameter
+            "schemas": {name: schema for name, schema in schemas.items() if name not in queries - bodies},
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
+        },
+    }
+
+
+def _schemas(rows: Iterable[Route]) -> dict[str, Json]:
+    types: dict[type, None] = {ErrorBody: None}
+    for row in rows:
+        types[row.request] = types[row.reply] = None
+    _, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    return components
+
+
+def _operation(row: Route, schemas: dict[str, Json]) -> Json:
+    words = row.path.replace("-", "_").strip("/").split("/")
+    operation: Json = {
+        "operationId": "_".join([*words, *(["delete"] if row.method == "DELETE" else [])]),
+        "summary": row.summary,
+        "tags": [_tag(row.path)],
+        "security": [{"bearer": []}] if row.signed_in else [],
+        "responses": {
+            "200": {"description": "Done.", "content": {"application/json": {"schema": _envelope(row.reply)}}},
+            **_refusals(errors_of(row)),
+        },
+    }
+    schema = schemas[row.request.__name__]
+    if not row.has_body:
+        operation["parameters"] = _parameters(schema)
+    elif row.request is not Nothing:
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": _ref(row.request)}},
+        }
+    return operation
+
+
+def _parameters(schema: Json) -> list[Json]:
+    found: list[Json] = []
+    for name, about in schema["properties"].items():
+        parameter: Json = {"name": name, "in": "query", "required": name in schema["required"]}
+        if about.get("type") == "array":
+            parameter |= {"style": "form", "explode": False}
+        if "description" in about:
+            parameter["description"] = about["description"]
+        found.append(parameter | {"schema": about})
+    return found
+
+
+def _envelope(reply: type) -> Json:
+    return {
+        "type": "object",
+        "properties": {"err_code": {"const": 0}, "err_msg": {"const": ""}, "data": _ref(reply)},
+        "required": ["err_code", "err_msg", "data"],
+        "additionalProperties": False,
+    }
+
+
+def _refusals(names: set[str]) -> dict[str, Json]:
+    by_status: dict[int, list[ErrorRow]] = {}
+    for error in sorted((ERRORS[name] for name in names), key=lambda error: error.number):
+        by_status.setdefault(error.http_status, []).append(error)
+    return {str(status): _refusal(status, by_status[status]) for status in sorted(by_status)}
+
+
+def _refusal(status: int, errors: list[ErrorRow]) -> Json:
+    told: Json = {
+        "description": "\n".join(f"- `{error.name}` ({error.number}): {error.sentence}" for error in errors),
+        "content": {
+            "application/json": {
+                "schema": {
+                    "allOf": [_ref(ErrorBody)],
+                    "properties": {
+                        "err_code": {"enum": [error.number for error in errors]},
+                        "err_msg": {"enum": [error.name for error in errors]},
+                    },
+                }
+            }
+        },
+    }
+    if status == 429:
+        told["headers"] = {
+            "Retry-After": {"description": "Seconds to wait.", "required": True, "schema": {"type": "integer"}}
+        }
+    return told
+
+
+def _metrics_operation() -> Json:
+    return {
+        "operationId": "metrics",
+        "summary": "Counters and timings for Prometheus",
+        "tags": ["server"],
+        "security": [],
+        "responses": {
+            "200": {
+                "description": "The text exposition format.",
+                "content": {
+                    "text/plain": {"schema": {"type": "string"}},
+                    "application/openmetrics-text": {"schema": {"type": "string"}},
+                },
+            }
+        },
+    }
+
+
+def _tag(path: str) -> str:
+    first = path.split("/")[1]
+    return "server" if first in _SERVER_PATHS else first
+
+
+def _ref(struct: type) -> Json:
+    return {"$ref": f"#/components/schemas/{struct.__name__}"}

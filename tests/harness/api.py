@@ -1,0 +1,185 @@
+"""The HTTP API on a port of its own, and short words for calling it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+import httpx
+import uvicorn
+from prometheus_client import CollectorRegistry
+from starlette.types import ASGIApp
+
+from harness.store import make_config
+from nexo.api.app import make_api
+from nexo.api.routes import ROUTES, errors_of
+from nexo.app import Core, open_core
+from nexo.core.model import Sent
+from nexo.ports import GroupChange, Recall
+from nexo.service.accounts import Accounts
+from nexo.service.limits import Limits
+from nexo.store.account_store import SqlAccounts
+
+PASSWORD = "correct horse"
+SECRET = "a secret of the tests, which nobody else uses"
+
+_ERRORS = {(row.method, row.path): errors_of(row) for row in ROUTES}
+# what the HTTP layer itself may say on any path
+_OF_THE_LAYER = {"not_found", "method_not_allowed", "internal_error", "body_too_long"}
+
+
+class SilentPublisher:
+    """Tells nobody, and remembers what it was to tell."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, Any]] = []
+
+    def message_saved(self, sent: Sent, origin: object | None) -> None:
+        self.told.append(("message_saved", sent))
+
+    def group_changed(self, change: GroupChange) -> None:
+        self.told.append(("group_changed", change))
+
+    def recalled(self, recall: Recall) -> None:
+        self.told.append(("recalled", recall))
+
+    def conversation_read(self, user_id: str, conversation_id: str, read_seq: int, unread: int) -> None:
+        self.told.append(("conversation_read", (user_id, conversation_id, read_seq, unread)))
+
+    def audience_changed(self, conversation_id: str) -> None:
+        self.told.append(("audience_changed", conversation_id))
+
+    def take(self) -> list[tuple[str, Any]]:
+        told, self.told = self.told, []
+        return told
+
+
+class SomeOnline:
+    """Those named are connected, on platform 5."""
+
+    def __init__(self, *user_ids: str) -> None:
+        self._user_ids = user_ids
+
+    async def online(self, user_ids: Sequence[str]) -> list[tuple[str, bool, Sequence[int]]]:
+        return [(user_id, user_id in self._user_ids, [5] if user_id in self._user_ids else []) for user_id in user_ids]
+
+
+class Answer(NamedTuple):
+    status: int
+    body: Any
+    headers: httpx.Headers
+
+    @property
+    def data(self) -> Any:
+        assert self.body["err_code"] == 0, self.body
+        return self.body["data"]
+
+    @property
+    def error(self) -> str:
+        assert self.body["err_code"] != 0, self.body
+        return str(self.body["err_msg"])
+
+
+class Api:
+    """A running API. Whatever is called through it may refuse only with what the table documents."""
+
+    def __init__(self, core: Core, accounts: Accounts, limits: Limits, publisher: SilentPublisher) -> None:
+        self.core = core
+        self.accounts = accounts
+        self.limits = limits
+        self.publisher = publisher
+        self.tokens: dict[str, str] = {}
+        self.failure: Exception | None = None  # what the canary raises
+        self.canaries = 0
+        self.http: httpx.AsyncClient
+
+    async def canary(self) -> None:
+        self.canaries += 1
+        if self.failure is not None:
+            raise self.failure
+
+    async def sign_up(self, *user_ids: str) -> None:
+        for user_id in user_ids:
+            await self.accounts.register(PASSWORD, user_id, nickname=user_id.title())
+            self.tokens[user_id] = (await self.accounts.login(user_id, PASSWORD)).access_token
+
+    async def request(self, user_id: str | None, method: str, path: str, **options: Any) -> Answer:
+        headers = dict(options.pop("headers", {}))
+        if user_id is not None:
+            headers["Authorization"] = f"Bearer {self.tokens[user_id]}"
+        response = await self.http.request(method, path, headers=headers, **options)
+        body = response.json() if response.headers.get("content-type", "") == "application/json" else response.text
+        if response.status_code >= 400:
+            documented = _ERRORS.get((method, path.partition("?")[0]), set()) | _OF_THE_LAYER
+            assert body["err_msg"] in documented, f"{method} {path} does not document {body}"
+        return Answer(response.status_code, body, response.headers)
+
+    async def get(self, user_id: str | None, path: str, **query: Any) -> Answer:
+        return await self.request(user_id, "GET", path, params=query)
+
+    async def post(self, user_id: str | None, path: str, **fields: Any) -> Answer:
+        return await self.request(user_id, "POST", path, json=fields)
+
+    async def put(self, user_id: str | None, path: str, **fields: Any) -> Answer:
+        return await self.request(user_id, "PUT", path, json=fields)
+
+
+@asynccontextmanager
+async def open_api(
+    store_url: str, users: Iterable[str] = (), *, online: SomeOnline | None = None, **settings: object
+) -> AsyncIterator[Api]:
+    """A server on a free port, on a migrated database (`core_url`), with these users signed in."""
+    config = make_config(store_url, **settings)
+    async with open_core(config) as core:
+        accounts = Accounts(SqlAccounts(core.store.database), config, SECRET)
+        api = Api(core, accounts, Limits(config), SilentPublisher())
+        app = make_api(
+            config=config,
+            accounts=accounts,
+            sending=core.sending,
+            acknowledging=core.acknowledging,
+            conversations=core.conversations,
+            groups=core.groups,
+            publisher=api.publisher,
+            online=online or SomeOnline(),
+            limits=api.limits,
+            canary=api.canary,
+            registry=CollectorRegistry(),
+        )
+        try:
+            await api.sign_up(*users)
+            async with serve(app) as address, httpx.AsyncClient(base_url=address, timeout=30) as api.http:
+                yield api
+        finally:
+            accounts.close()
+
+
+@asynccontextmanager
+async def serve(app: ASGIApp) -> AsyncIterator[str]:
+    """Run an application in this loop; its address."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app,
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=2,
+        )
+    )
+    running = asyncio.create_task(server.serve(sockets=[listener]))
+    while not server.started and not running.done():
+        await asyncio.sleep(0.001)
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await running
+        listener.close()

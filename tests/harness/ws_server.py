@@ -1,0 +1,159 @@
+"""A uvicorn server around a WebSocket implementation, with a gate and peers that do what a test says."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import uvicorn
+
+from harness.ws_client import PATIENCE_S
+from nexo.gateway.links import make_protocol
+from nexo.gateway.websocket import Accept, Limits, Link, Refuse, Request, text_frame
+
+Decision = Accept | Refuse | Awaitable[Accept | Refuse]
+
+
+class ScriptedPeer:
+    """Notes every call; answers each read with the messages it brought, joined, as the gateway does."""
+
+    def __init__(self, *, echo: bool = True, **scripts: Callable[..., None]) -> None:
+        self.calls: list[tuple[str, Any]] = []
+        self.link: Link
+        self._echo = echo
+        self._scripts = scripts
+        self._answers: list[bytes] = []
+        self._changed = asyncio.Event()
+
+    def _note(self, name: str, value: Any = None) -> None:
+        self.calls.append((name, value))
+        self._changed.set()
+        script = self._scripts.get(name)
+        if script is not None:
+            script(*([] if value is None else [value]))
+
+    def names(self) -> list[str]:
+        return [name for name, _ in self.calls]
+
+    def values(self, wanted: str) -> list[Any]:
+        return [value for name, value in self.calls if name == wanted]
+
+    async def until(self, name: str, count: int = 1) -> list[Any]:
+        """Wait for the count-th call of that name; the values of all so far."""
+        async with asyncio.timeout(PATIENCE_S):
+            while len(self.values(name)) < count:
+                self._changed.clear()
+                await self._changed.wait()
+        return self.values(name)
+
+    def opened(self, link: Link) -> None:
+        self.link = link
+        self._note("opened")
+
+    def text(self, payload: bytes) -> None:
+        if self._echo:
+            self._answers.append(text_frame(payload))
+        self._note("text", payload)
+
+    def binary(self) -> None:
+        self._note("binary")
+
+    def seen(self) -> None:
+        self._note("seen")
+
+    def read_done(self) -> None:
+        if self._answers:
+            answers, self._answers = b"".join(self._answers), []
+            self.link.write(answers)
+        self._note("read_done")
+
+    def too_big(self, limit: int) -> None:
+        self._note("too_big", limit)
+
+    def pause_writing(self) -> None:
+        self._note("pause_writing")
+
+    def resume_writing(self) -> None:
+        self._note("resume_writing")
+
+    def closed(self, code: int | None) -> None:
+        self._note("closed", code)
+
+
+class ScriptedGate:
+    """Accepts everybody with a fresh echoing peer, unless a test sets `decision`."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self.peers: list[ScriptedPeer] = []
+        self.decision: Callable[[Request], Decision] = lambda _: self.accept()
+        self.asked = asyncio.Event()
+
+    def decide(self, request: Request) -> Decision:
+        self.requests.append(request)
+        self.asked.set()
+        return self.decision(request)
+
+    def accept(self, peer: ScriptedPeer | None = None, subprotocol: str | None = None) -> Accept:
+        self.peers.append(peer or ScriptedPeer())
+        return Accept(self.peers[-1], subprotocol)
+
+    @property
+    def peer(self) -> ScriptedPeer:
+        return self.peers[-1]
+
+
+async def say_hello(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    """What is there besides WebSockets."""
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"5")]})
+    await send({"type": "http.response.body", "body": b"hello"})
+
+
+class ScriptedServer:
+    def __init__(self, port: int, gate: ScriptedGate, server: uvicorn.Server) -> None:
+        self.port = port
+        self.gate = gate
+        self.uvicorn = server
+
+
+def make_server(
+    implementation: str, gate: ScriptedGate, limits: Limits | None = None, **settings: Any
+) -> uvicorn.Server:
+    protocol = make_protocol(implementation, gate, limits or Limits())
+    options = {"lifespan": "off", "log_config": None, "http": "httptools", "ws": protocol, **settings}
+    return uvicorn.Server(uvicorn.Config(say_hello, **options))
+
+
+def listen(send_buffer_bytes: int | None = None) -> socket.socket:
+    listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+    if send_buffer_bytes is not None:  # inherited by every connection
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+    return listener
+
+
+@contextlib.asynccontextmanager
+async def scripted_server(
+    implementation: str, limits: Limits | None = None, *, send_buffer_bytes: int | None = None
+) -> AsyncIterator[ScriptedServer]:
+    """A real uvicorn in this event loop, without the tenths of a second its `serve` takes to stop."""
+    gate = ScriptedGate()
+    server = make_server(implementation, gate, limits)
+    server.config.load()
+    server.lifespan = server.config.lifespan_class(server.config)
+    with listen(send_buffer_bytes) as listener:
+        await server.startup(sockets=[listener])
+        await server.on_tick(0)  # sets the default headers
+        try:
+            yield ScriptedServer(listener.getsockname()[1], gate, server)
+        finally:
+            for accepting in server.servers:
+                accepting.close()
+            for peer in gate.peers:
+                if "opened" in peer.names() and "closed" not in peer.names():
+                    peer.link.abort()
+                    await peer.until("closed")
+            for task in server.server_state.tasks:
+                task.cancel()
