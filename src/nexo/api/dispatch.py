@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from nexo.api.authentication import Authentication
 from nexo.api.call import NOBODY, Caller, Route, Services
 from nexo.api.decoding import Decode, body_decoder, find_client_msg_id, query_decoder
 from nexo.api.middleware import CONTEXT, Context
 from nexo.api.replies import Reply, data_reply, error_reply, send_reply
-from nexo.core.model import Session
 from nexo.errors import NexoError
 
 BODY_TIMEOUT_S = 30.0
@@ -28,6 +28,7 @@ class Dispatch:
         self, services: Services, routes: Iterable[Route], pages: Mapping[str, Page], site: ASGIApp | None = None
     ) -> None:
         self._services = services
+        self._authentication = Authentication(services.accounts)
         self._site = site
         self._answers: dict[str, dict[str, Answer]] = {}
         for row in routes:
@@ -55,6 +56,7 @@ class Dispatch:
 
     def _answer(self, row: Route) -> Answer:
         services, handler = self._services, row.handler
+        session_of = self._authentication.session_of
         decode: Decode = body_decoder(row.request) if row.has_body else query_decoder(row.request)
         echoes = "client_msg_id" in row.request.__struct_fields__
 
@@ -64,7 +66,7 @@ class Dispatch:
             try:
                 session = NOBODY
                 if row.signed_in:
-                    session = await self._authenticate(context)
+                    session = await session_of(context.headers.get(b"authorization"))
                     context.user_id = session.user_id
                 request = decode(payload)
                 return data_reply(await handler(services, Caller(session, context.address), request))
@@ -74,12 +76,6 @@ class Dispatch:
                 raise
 
         return answer
-
-    async def _authenticate(self, context: Context) -> Session:
-        scheme, _, token = context.headers.get(b"authorization", b"").partition(b" ")
-        if scheme.lower() != b"bearer" or not token:
-            raise NexoError("unauthorized")
-        return await self._services.accounts.authenticate(token.strip().decode("latin-1"))
 
 
 def _answer_page(page: Page) -> Answer:

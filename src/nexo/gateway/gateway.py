@@ -23,6 +23,7 @@ from nexo.errors import NexoError
 from nexo.gateway.audiences import Audiences
 from nexo.gateway.connection import Connection, Rules
 from nexo.gateway.hub import PRESENCE_MAX, Hub
+from nexo.gateway.performing import Performing
 from nexo.gateway.pushing import Pushing
 from nexo.gateway.receipts import Receipts
 from nexo.gateway.signing_in import SigningIn
@@ -65,8 +66,6 @@ class Gateway:
         self._messages = messages
         self._accounts = accounts
         self._sending = sending
-        self._acknowledging = acknowledging
-        self._conversations = conversations
         self._send_limits = send_limits
         limits = config.limits
         self.rules = Rules(
@@ -91,6 +90,7 @@ class Gateway:
             config.receipts.group_push_max_members,
         )
         conversation_store.on_advance(self.receipts.moved)
+        self._performing = Performing(acknowledging, conversations, self)
         self.signing_in = SigningIn(config, accounts, conversations, self.hub)
         self.connections: set[Connection] = set()
         self._by_address: dict[str, int] = {}
@@ -246,37 +246,20 @@ class Gateway:
             self.pushing.typing(connection, name, Kind.SINGLE, command.on)
 
     async def perform(self, connection: Connection, command: commands.Command, ref: Any) -> None:
-        user_id = connection.session.user_id
-        match command:
-            case commands.Pull(conversation_id, begin_seq, end_seq, limit):
-                page = await self._conversations.pull(user_id, conversation_id, begin_seq, end_seq, limit)
-                connection.reply(events.Pulled(conversation_id, page), ref)
-            case commands.Sync(cursor, limit, None):
-                heads, next_cursor, has_more = await self._conversations.sync(user_id, cursor, limit)
-                connection.reply(events.Synced(heads, has_more, next_cursor), ref)
-            case commands.Sync(_, _, conversation_ids):
-                found = await self._conversations.heads(user_id, conversation_ids)
-                connection.reply(events.Synced(found), ref)
-            case commands.Resend(baselines):
-                await self.signing_in.resend(connection, baselines)
-            case commands.Recall(server_msg_id):
-                recall = await self._conversations.recall(user_id, server_msg_id)
-                connection.reply(events.Recalled(recall.server_msg_id, recall.conversation_id, recall.seq), ref)
-                self.recalled(recall)
-            case commands.MarkRead(conversation_id, seq, last_msg_id):
-                read_seq, unread = await self._acknowledging.mark_read(
-                    user_id, conversation_id, seq=seq, last_msg_id=last_msg_id
-                )
-                connection.reply(events.MarkedRead(conversation_id, read_seq, unread), ref)
-            case commands.SubscribePresence(user_ids):
-                if len(user_ids) > PRESENCE_MAX:
-                    raise NexoError("bad_user_id", f"At most {PRESENCE_MAX} users can be watched")
-                for watched in user_ids:
-                    check_user_id(watched)
-                self.hub.watch(connection, user_ids)
-                connection.reply(events.Presence(self.hub.presence(dict.fromkeys(user_ids))), ref)
-            case _:
-                raise NexoError("not_implemented")
+        if isinstance(command, commands.Resend):
+            await self.signing_in.resend(connection, command.baselines)
+        elif isinstance(command, commands.SubscribePresence):
+            self._subscribe(connection, command, ref)
+        else:
+            connection.reply(await self._performing.perform(connection.session, command), ref)
+
+    def _subscribe(self, connection: Connection, command: commands.SubscribePresence, ref: Any) -> None:
+        if len(command.user_ids) > PRESENCE_MAX:
+            raise NexoError("bad_user_id", f"At most {PRESENCE_MAX} users can be watched")
+        for user_id in command.user_ids:
+            check_user_id(user_id)
+        self.hub.watch(connection, command.user_ids)
+        connection.reply(events.Presence(self.hub.presence(dict.fromkeys(command.user_ids))), ref)
 
     # -- what was committed (`ports.Publisher`, `ports.Online`) ---------------------------------------------------
 
