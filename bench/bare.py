@@ -131,9 +131,7 @@ class BarePostgres:
         self._ids = new_ids
 
     async def open(self) -> None:
-        self._connection = await asyncpg.connect(
-            self._url, server_settings={"plan_cache_mode": "force_custom_plan"}
-        )
+        self._connection = await asyncpg.connect(self._url, server_settings={"plan_cache_mode": "force_custom_plan"})
 
     async def close(self) -> None:
         await self._connection.close()

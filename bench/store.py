@@ -289,7 +289,12 @@ async def main(engines: list[str], rounds: int, seconds: float) -> None:
         console.print(table)
         hot, spread = await hot_against_spread(engine, seconds)
         verdicts.append(
-            ("S3", engine, f"one hot {hot:,.0f}/s, spread {spread:,.0f}/s: {hot / spread:.2f} × (must 1)", hot >= spread)
+            (
+                "S3",
+                engine,
+                f"one hot {hot:,.0f}/s, spread {spread:,.0f}/s: {hot / spread:.2f} × (must 1)",
+                hot >= spread,
+            )
         )
         (_, rows_3, cost_3), (_, rows_10k, cost_10k) = await group_sizes(engine)
         row_ratio, cost_ratio = rows_10k / rows_3, cost_10k / cost_3

@@ -30,6 +30,8 @@ _ERRORS = {(row.method, row.path): errors_of(row) for row in ROUTES}
 # what the HTTP layer itself may say on any path
 _OF_THE_LAYER = {"not_found", "method_not_allowed", "internal_error", "body_too_long"}
 
+MET: set[tuple[str, str, str]] = set()  # method, path and outcome ("ok" or an error) of all calls so far
+
 
 class SilentPublisher:
     """Tells nobody, and remembers what it was to tell."""
@@ -115,6 +117,8 @@ class Api:
         if response.status_code >= 400:
             documented = _ERRORS.get((method, path.partition("?")[0]), set()) | _OF_THE_LAYER
             assert body["err_msg"] in documented, f"{method} {path} does not document {body}"
+        outcome = body["err_msg"] if response.status_code >= 400 else "ok"
+        MET.add((method, path.partition("?")[0], outcome))
         return Answer(response.status_code, body, response.headers)
 
     async def get(self, user_id: str | None, path: str, **query: Any) -> Answer:
@@ -157,11 +161,21 @@ async def open_api(
             accounts.close()
 
 
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.up = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.up.set()
+
+
 @asynccontextmanager
 async def serve(app: ASGIApp) -> AsyncIterator[str]:
     """Run an application in this loop; its address."""
     listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(
+    server = _Server(
         uvicorn.Config(
             app,
             http="httptools",
@@ -175,8 +189,7 @@ async def serve(app: ASGIApp) -> AsyncIterator[str]:
         )
     )
     running = asyncio.create_task(server.serve(sockets=[listener]))
-    while not server.started and not running.done():
-        await asyncio.sleep(0.001)
+    await server.up.wait()
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:

@@ -87,19 +87,20 @@ def _answer_page(page: Page) -> Answer:
 
 
 async def _read_body(receive: Receive) -> bytes:
-    """The size is limited by the layer around; the time here."""
-    try:
-        async with asyncio.timeout(BODY_TIMEOUT_S):
-            message = await receive()
-            body: bytes = message.get("body", b"")
-            if message.get("more_body"):
-                parts = [body]
+    """The size is limited by the layer around. The time only from the second piece on: most bodies come with
+    their head, and a timer for each would cost more than to wait for the few that send nothing at all."""
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    if message.get("more_body"):
+        parts = [body]
+        try:
+            async with asyncio.timeout(BODY_TIMEOUT_S):
                 while message.get("more_body"):
                     message = await receive()
                     parts.append(message.get("body", b""))
-                body = b"".join(parts)
-    except TimeoutError:
-        raise NexoError("bad_request", f"The body did not arrive within {BODY_TIMEOUT_S:g} s") from None
+        except TimeoutError:
+            raise NexoError("bad_request", f"The body did not arrive within {BODY_TIMEOUT_S:g} s") from None
+        body = b"".join(parts)
     if message["type"] == "http.disconnect":
         raise NexoError("bad_request", "The connection was closed before the body had arrived")
     return body

@@ -26,7 +26,7 @@ class Pinged(Struct, frozen=True):
     """The answer to a ping."""
 
 
-class Saved(Struct, frozen=True):
+class Saved(Struct, frozen=True, gc=False):
     """A message is in the database. `content` is there when the filter changed it."""
 
     message: Message
@@ -65,7 +65,7 @@ class ResendDone(Struct, frozen=True):
 # -- pushes -------------------------------------------------------------------------------------------
 
 
-class Pushed(Struct, frozen=True):
+class Pushed(Struct, frozen=True, gc=False):
     """A message for one of its receivers, in one of few variants so that many share a frame."""
 
     message: Message
@@ -75,7 +75,7 @@ class Pushed(Struct, frozen=True):
     quoted: bool = True
 
 
-class Receipt(Struct, frozen=True):
+class Receipt(Struct, frozen=True, gc=False):
     """`user_id` has everything up to this message (`ack_type` delivered), or has read it (read)."""
 
     ack_type: str

@@ -1,4 +1,8 @@
-"""The nouns of Nexo. Plain values: no I/O, no behaviour beyond what follows from their own fields."""
+"""The nouns of Nexo. Plain values: no I/O, no behaviour beyond what follows from their own fields.
+
+Those that exist by the thousand are `gc=False`: they cannot be part of a cycle, and the collector would walk
+over all of them again and again.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +75,7 @@ MUTED_FOREVER = -1  # in `muted_until` and `mute_until`; 0 is not muted, anythin
 JOIN_POLICIES = ("open", "approval", "invite")
 
 
-class Quote(Struct, frozen=True):
+class Quote(Struct, frozen=True, gc=False):
     """What a reply shows of its target. Made by the server on every read, for one reader."""
 
     server_msg_id: int
@@ -80,7 +84,7 @@ class Quote(Struct, frozen=True):
     text: str
 
 
-class Message(Struct):
+class Message(Struct, gc=False):
     """A stored message or event, as one reader may see it. `content` and `extra` are JSON text."""
 
     server_msg_id: int
@@ -111,7 +115,7 @@ class Message(Struct):
         return ids.peer_of(self.conversation_id, self.sender_id)
 
 
-class Draft(Struct):
+class Draft(Struct, gc=False):
     """A message that was checked for its shape and waits to be stored."""
 
     sender_id: str
@@ -128,7 +132,7 @@ class Draft(Struct):
     rejected: bool = False  # the filter refuses it; said only to those who may send at all
 
 
-class Sent(Struct):
+class Sent(Struct, gc=False):
     """What became of a draft: a committed row. `fresh` is False when the row was there already."""
 
     message: Message
@@ -138,7 +142,7 @@ class Sent(Struct):
     member_epoch: int = 0
 
 
-class Member(Struct):
+class Member(Struct, gc=False):
     """One user's part in one conversation. The current (or last) span is here, earlier ones apart."""
 
     conv: int
@@ -162,7 +166,7 @@ class Member(Struct):
     blocked: int
 
 
-class Conversation(Struct):
+class Conversation(Struct, gc=False):
     """The row that is locked while anything in the conversation changes."""
 
     id: int

@@ -11,7 +11,7 @@ import asyncio
 import random
 import time
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Protocol
 
@@ -70,7 +70,10 @@ class Host(Protocol):
 
     def draft(self, user_id: str, command: commands.Send) -> Draft: ...
 
-    def submit(self, connection: Connection, draft: Draft, answer: Any) -> None: ...
+    def submit(self, draft: Draft, answer: Callable[[Sent | NexoError], None]) -> None: ...
+
+    def message_saved(self, sent: Sent, origin: object | None) -> None:
+        """Tell everybody else."""
 
     def acknowledge(self, connection: Connection, command: commands.Ack, ref: Any) -> None: ...
 
@@ -307,7 +310,7 @@ class Connection:
         if refusal is None:
             slot: list[bytes | None] = [None]
             try:
-                self.host.submit(self, draft, partial(self.answered, slot, name, draft.client_msg_id, ref))
+                self.host.submit(draft, partial(self.answered, slot, name, draft.client_msg_id, ref))
             except NexoError as error:
                 refusal = error
             else:
@@ -349,8 +352,14 @@ class Connection:
     ) -> None:
         """A send of this connection has its outcome. Answers leave in the order of the sends."""
         self._inflight -= 1
-        if self.closing:
-            return
+        if not self.closing:
+            self._answer_send(slot, name, client_msg_id, ref, outcome)
+        if isinstance(outcome, Sent):
+            self.host.message_saved(outcome, self)
+
+    def _answer_send(
+        self, slot: list[bytes | None], name: str, client_msg_id: str, ref: Any, outcome: Sent | NexoError
+    ) -> None:
         event: events.Event
         if isinstance(outcome, NexoError):
             if outcome.row.retry:

@@ -210,13 +210,8 @@ class Gateway:
             extra=command.extra,
         )
 
-    def submit(self, connection: Connection, draft: Draft, answer: Callable[[Sent | NexoError], None]) -> None:
-        def done(outcome: Sent | NexoError) -> None:
-            answer(outcome)
-            if isinstance(outcome, Sent):
-                self.message_saved(outcome, connection)
-
-        self._sending.submit(draft, done)
+    def submit(self, draft: Draft, answer: Callable[[Sent | NexoError], None]) -> None:
+        self._messages.submit(draft, answer)
 
     def acknowledge(self, connection: Connection, command: commands.Ack, ref: Any) -> None:
         try:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from nexo.core import commands, events
 from nexo.core.model import CursorChange, Message
@@ -26,7 +28,7 @@ AUTHORS_EACH = 64
 ORIGINS_MAX = 10_000
 
 
-class Place(NamedTuple):
+class Place(Struct, frozen=True, gc=False):
     conversation_id: str
     seq: int
     sender_id: str

@@ -34,6 +34,8 @@ class Conversations:
     async def heads(self, user_id: str, conversation_ids: Sequence[str] | None = None) -> list[Head]:
         if conversation_ids is not None and len(conversation_ids) > NAMES_MAX:
             raise NexoError("bad_conversation_id", f"At most {NAMES_MAX} conversations can be asked for at once")
+        if conversation_ids is not None:
+            conversation_ids = [name for name in conversation_ids if peers_of(name) or group_of(name)]
         return await self._conversations.heads(user_id, conversation_ids)
 
     async def pull(

@@ -192,9 +192,7 @@ def _list(connection: Connection, scan: Scan, law: Law, bounds: dict[str, int], 
         bounds,
     )
     return [
-        Finding(
-            law.kind, chat, who, at_seq, _plain(found), _plain(expected), "" if chat else f"conversation no. {conv}"
-        )
+        Finding(law.kind, chat, who, at_seq, _plain(found), _plain(expected), "" if chat else f"conversation {conv}")
         for conv, chat, who, at_seq, found, expected in rows
     ]
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from nexo.core.content import quote_text
 from nexo.core.model import Conversation, Member, Message, MessageStatus, Page, Quote, Receipts
 from nexo.core.visibility import Ranges, clip, is_visible
@@ -22,7 +24,7 @@ from nexo.store.sql import Sql
 LIMIT_MAX = 200
 RECEIPTS_LISTED = 200
 _MESSAGE = rows.columns(rows.MESSAGE)
-_MESSAGE_OVERHEAD_BYTES = 400  # ids, names and punctuation around the content in any dialect
+_MESSAGE_OVERHEAD_BYTES = 700  # ids, names and punctuation around the content in any dialect, at their longest
 
 
 class View(NamedTuple):
@@ -62,7 +64,14 @@ def clamp_limit(limit: int | None, default: int = LIMIT_MAX) -> int:
 
 
 def size_of(message: Message) -> int:
-    return _MESSAGE_OVERHEAD_BYTES + len(message.content) + len(message.extra or "")
+    """Bytes it takes in a reply, rather more than fewer."""
+    quoted = msgspec.json.encode(message.quote.text) if message.quote else b""
+    named = sum(len(user_id) + 3 for user_id in message.mentions)
+    return _MESSAGE_OVERHEAD_BYTES + _bytes(message.content) + _bytes(message.extra or "") + len(quoted) + named
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def cut(messages: list[Message], max_bytes: int) -> list[Message]:
@@ -88,10 +97,10 @@ def pull(
         found += yield from _between(view, low, high, limit + 1 - len(found), "ASC")
         if len(found) > limit:
             break
+    yield from attach_quotes(sql, found[:limit], {conversation_id: view.ranges})
     given = cut(found[:limit], max_bytes)
     has_more = len(given) < len(found)
     next_seq = given[-1].seq + 1 if has_more else max(begin_seq, end_seq + 1)
-    yield from attach_quotes(sql, given, {conversation_id: view.ranges})
     return Page(given, view.head_seq, next_seq, has_more)
 
 
@@ -106,8 +115,8 @@ def history(
         found += yield from _between(view, low, high, limit + 1 - len(found), "DESC")
         if len(found) > limit:
             break
+    yield from attach_quotes(sql, found[:limit], {conversation_id: view.ranges})
     given = cut(found[:limit], max_bytes)
-    yield from attach_quotes(sql, given, {conversation_id: view.ranges})
     lowest = given[-1].seq if given else max(1, end_seq + 1 if before_seq is None else before_seq)
     return Page(given, view.head_seq, lowest, len(given) < len(found))
 
@@ -129,8 +138,8 @@ def pull_seqs(sql: Sql, user_id: str, conversation_id: str, seqs: Sequence[int],
                 )
             )
         ]
+    yield from attach_quotes(sql, found, {conversation_id: view.ranges})
     given = cut(found, max_bytes)
-    yield from attach_quotes(sql, given, {conversation_id: view.ranges})
     return Page(given, view.head_seq, None, len(given) < len(found))
 
 

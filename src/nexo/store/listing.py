@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import merge
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from nexo.store import rows
 from nexo.store.engine import Script
 from nexo.store.engine import rows as query
 from nexo.store.history import attach_quotes, cut
-from nexo.store.paging import decode_cursor, encode_cursor
+from nexo.store.paging import Number, decode_cursor, encode_cursor
 from nexo.store.sql import Sql
 
 # What a member may see of a conversation's counters: frozen once their span is closed.
@@ -47,7 +47,7 @@ def sync(user_id: str, cursor: str | None, limit: int) -> Script[HeadsPage]:
     where = ""
     params: tuple[Any, ...] = ()
     if cursor:
-        at, conv = decode_cursor(cursor, tuple[int, int])
+        at, conv = decode_cursor(cursor, tuple[Number, Number])
         where, params = f"AND ({_UPDATED}<? OR ({_UPDATED}=? AND m.conv<?))", (at, at, conv)
     found = yield query(
         f"SELECT {_SYNC},{_UPDATED},m.conv {_MINE} {where} ORDER BY {_UPDATED} DESC,m.conv DESC LIMIT ?",
@@ -90,7 +90,7 @@ def entries(
     else:
         where = f"AND {_HEAD}>m.hidden_seq"
         if cursor:
-            pinned, at, conv = decode_cursor(cursor, tuple[int, int, int])
+            pinned, at, conv = decode_cursor(cursor, tuple[Number, Number, Number])
             where += f" AND (m.pinned<? OR (m.pinned=? AND ({_UPDATED}<? OR ({_UPDATED}=? AND m.conv<?))))"
             params = (pinned, pinned, at, at, conv)
     found = yield query(
@@ -106,7 +106,7 @@ def entries(
     page = [_entry(tuple(row)) for row in found[:limit]]
     has_more = len(found) > limit
     last = found[limit - 1] if has_more else None
-    yield from _quote_last(sql, user_id, page)
+    yield from _quote(sql, user_id, [entry.last_message for entry in page if entry.last_message is not None])
     return EntriesPage(page, encode_cursor((last[9], last[11], last[12])) if last else "", has_more)
 
 
@@ -137,15 +137,12 @@ def _entry(row: tuple[Any, ...]) -> ConversationEntry:
     )
 
 
-def _quote_last(sql: Sql, user_id: str, page: list[ConversationEntry]) -> Script[None]:
-    replies = {
-        entry.conversation_id: entry.last_message
-        for entry in page
-        if entry.last_message is not None and entry.last_message.reply_to is not None
-    }
+def _quote(sql: Sql, user_id: str, messages: Iterable[Message]) -> Script[None]:
+    """Quotes for messages of many conversations; their targets may be in earlier spans."""
+    replies = [message for message in messages if message.reply_to is not None]
     if replies:
-        ranges = yield from ranges_of(sql, user_id, sorted(replies))
-        yield from attach_quotes(sql, replies.values(), ranges)
+        ranges = yield from ranges_of(sql, user_id, sorted({message.conversation_id for message in replies}))
+        yield from attach_quotes(sql, replies, ranges)
 
 
 def ranges_of(sql: Sql, user_id: str, conversation_ids: Sequence[str]) -> Script[dict[str, Ranges]]:
@@ -183,8 +180,8 @@ class Undelivered(NamedTuple):
 
 def undelivered(
     user_id: str, baselines: Mapping[str, int], given: Mapping[int, int], kind: int | None = None
-) -> Script[list[Undelivered]]:
-    """Conversations with something to give, newest activity first.
+) -> Script[tuple[list[Undelivered], bool]]:
+    """Conversations with something to give, newest activity first, and whether there are still others.
 
     A baseline replaces `delivered_seq`: that cursor is any device's and says nothing about this one. Only
     a baseline can reach back into an earlier span.
@@ -202,14 +199,14 @@ def undelivered(
         start = max(baselines.get(name, delivered), given.get(conv, 0))
         if head <= start:
             continue
+        if len(result) >= UNDELIVERED_MAX:
+            return result, True
         ranges: Ranges = ((from_seq, head),)
         if has_past and start < from_seq - 1:
             past = yield query("SELECT from_seq,to_seq FROM member_spans WHERE conv=? AND user_id=?", conv, user_id)
             ranges = tuple(sorted([(row[0], row[1]) for row in past] + [(from_seq, head)]))
         result.append(Undelivered(conv, name, start, head, ranges))
-        if len(result) >= UNDELIVERED_MAX:
-            break
-    return result
+    return result, False
 
 
 _MESSAGE = rows.columns(rows.MESSAGE)
@@ -243,8 +240,8 @@ def offline(
 ) -> Script[OfflinePage]:
     """What was not delivered, over all conversations, oldest first. The cursor holds how far each
     conversation was given, so nothing is skipped, whatever is committed or marked read between two pages."""
-    given: dict[int, int] = decode_cursor(cursor, dict[int, int]) if cursor else {}
-    places = yield from undelivered(user_id, baselines, given)
+    given: dict[int, int] = decode_cursor(cursor, dict[Number, Number]) if cursor else {}
+    places, others = yield from undelivered(user_id, baselines, given)
     if not places:
         return OfflinePage([], cursor or "", False)
     each = max(8, -(-2 * limit // len(places)))
@@ -259,12 +256,12 @@ def offline(
         for message in merge(*lists, key=lambda message: (message.send_at, message.conversation_id, message.seq))
         if horizon is None or message.send_at <= horizon
     ]
+    yield from _quote(sql, user_id, in_order[:limit])
     page = cut(in_order[:limit], max_bytes)
-    yield from attach_quotes(sql, page, {place.conversation_id: place.ranges for place in places})
     convs = {place.conversation_id: place.conv for place in places}
     for message in page:
         given[convs[message.conversation_id]] = message.seq
-    has_more = len(page) < sum(map(len, lists)) or horizon is not None
+    has_more = others or len(page) < sum(map(len, lists)) or horizon is not None
     return OfflinePage(page, encode_cursor(given), has_more)
 
 
@@ -277,7 +274,7 @@ def resend(
 ) -> Script[tuple[list[Message], bool]]:
     """Up to `limit` undelivered messages of one kind of conversation, a fair share of each; ascending
     within a conversation. Whether there is more."""
-    places = yield from undelivered(user_id, baselines, {}, kind)
+    places, others = yield from undelivered(user_id, baselines, {}, kind)
     if not places:
         return [], False
     chosen = places[:limit]
@@ -285,11 +282,11 @@ def resend(
     lists = yield from _first_messages(chosen, limit if len(chosen) == 1 else max(share, min(limit, share * 4)))
     counts = _fair(limit, [len(messages) for messages in lists])
     messages = [message for found, count in zip(lists, counts, strict=True) for message in found[:count]]
-    yield from attach_quotes(sql, messages, {place.conversation_id: place.ranges for place in chosen})
+    yield from _quote(sql, user_id, messages)
     given = {
         place.conv: found[count - 1].seq for place, found, count in zip(chosen, lists, counts, strict=True) if count
     }
-    has_more = any(given.get(place.conv, place.start) < place.head_seq for place in places)
+    has_more = others or any(given.get(place.conv, place.start) < place.head_seq for place in places)
     return messages, has_more
 
 

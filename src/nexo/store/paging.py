@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import zlib
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -14,6 +14,8 @@ from nexo.errors import NexoError
 T = TypeVar("T")
 
 CURSOR_MAX_CHARS = 48 * 1024
+
+Number = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]  # what every engine takes for an integer
 
 
 def encode_cursor(place: Any) -> str:

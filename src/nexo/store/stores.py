@@ -24,7 +24,7 @@ from nexo.core.model import (
 )
 from nexo.core.visibility import Ranges, visible_head
 from nexo.errors import NexoError
-from nexo.ids import new_group_id
+from nexo.ids import is_user_id, new_group_id
 from nexo.ports import Audience, GroupChange, GroupDraft, Located, Recall, Settings
 from nexo.store import canary, groups, history, listing, recall
 from nexo.store.committer import BatchStats, Committer
@@ -226,6 +226,8 @@ class SqlGroups:
         self, group_id: str, user_id: str, cursor: str | None, limit: int | None
     ) -> tuple[list[GroupMember], str, bool]:
         after = decode_cursor(cursor, str) if cursor else ""
+        if after and not is_user_id(after):
+            raise NexoError("bad_cursor", "Use the cursor as it was given, or none")
         count = clamp_limit(limit)
         found, has_more = await self._database.look(lambda: groups.read_members(group_id, user_id, after, count))
         return found, encode_cursor(found[-1].user_id) if has_more else "", has_more
