@@ -24,6 +24,7 @@ from typing import Any
 
 import psutil
 import uvloop
+
 from load import Client, call, connect, random_id, register
 
 ROOT = Path(__file__).parent.parent

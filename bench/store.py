@@ -29,16 +29,15 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from bare import BARE_LOOPS  # noqa: E402
-from harness import servers  # noqa: E402
-
-from nexo import ids  # noqa: E402
-from nexo.config import load, parse_store_url  # noqa: E402
-from nexo.core.model import Draft, Kind  # noqa: E402
-from nexo.store import migrate  # noqa: E402
-from nexo.store.conversations import create_singles  # noqa: E402
-from nexo.store.engine import Mode, Script, Stmt, do  # noqa: E402
-from nexo.store.stores import Store  # noqa: E402
+from bare import BARE_LOOPS
+from harness import servers
+from nexo import ids
+from nexo.config import load, parse_store_url
+from nexo.core.model import Draft, Kind
+from nexo.store import migrate
+from nexo.store.conversations import create_singles
+from nexo.store.engine import Mode, Script, Stmt, do
+from nexo.store.stores import Store
 
 BATCHES = (1, 32, 256, 1024)
 CONVERSATIONS = 1000

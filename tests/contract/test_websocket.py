@@ -46,7 +46,7 @@ SMALL = Limits(message_bytes=1000, high_water_bytes=64 * 1024, low_water_bytes=1
 PATIENT = Limits(message_bytes=1000, close_wait_s=PATIENCE_S)
 
 
-@pytest.fixture(params=MAKERS)
+@pytest.fixture(scope="module", params=MAKERS)
 def implementation(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -108,10 +108,10 @@ class Api:
             await self.accounts.register(PASSWORD, user_id, nickname=user_id.title())
             self.tokens[user_id] = (await self.accounts.login(user_id, PASSWORD)).access_token
 
-    async def request(self, user_id: str | None, method: str, path: str, **options: Any) -> Answer:
+    async def request(self, caller: str | None, method: str, path: str, **options: Any) -> Answer:
         headers = dict(options.pop("headers", {}))
-        if user_id is not None:
-            headers["Authorization"] = f"Bearer {self.tokens[user_id]}"
+        if caller is not None:
+            headers["Authorization"] = f"Bearer {self.tokens[caller]}"
         response = await self.http.request(method, path, headers=headers, **options)
         body = response.json() if response.headers.get("content-type", "") == "application/json" else response.text
         if response.status_code >= 400:
@@ -121,14 +121,14 @@ class Api:
         MET.add((method, path.partition("?")[0], outcome))
         return Answer(response.status_code, body, response.headers)
 
-    async def get(self, user_id: str | None, path: str, **query: Any) -> Answer:
-        return await self.request(user_id, "GET", path, params=query)
+    async def get(self, caller: str | None, path: str, /, **query: Any) -> Answer:
+        return await self.request(caller, "GET", path, params=query)
 
-    async def post(self, user_id: str | None, path: str, **fields: Any) -> Answer:
-        return await self.request(user_id, "POST", path, json=fields)
+    async def post(self, caller: str | None, path: str, /, **fields: Any) -> Answer:
+        return await self.request(caller, "POST", path, json=fields)
 
-    async def put(self, user_id: str | None, path: str, **fields: Any) -> Answer:
-        return await self.request(user_id, "PUT", path, json=fields)
+    async def put(self, caller: str | None, path: str, /, **fields: Any) -> Answer:
+        return await self.request(caller, "PUT", path, json=fields)
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -21,6 +21,7 @@ CACHED_MEMBERS_MAX = 500_000
 WAITING_MAX = 10_000
 
 Deliver = Callable[[Audience], None]
+Waiting = tuple[int, Deliver, Callable[[], Awaitable[None]] | None]
 
 
 class Audiences:
@@ -31,15 +32,18 @@ class Audiences:
         self._lost = lost
         self._cached: OrderedDict[str, tuple[float, Audience]] = OrderedDict()
         self._size = 0
-        self._waiting: dict[str, deque[tuple[int, Deliver]]] = {}
+        self._waiting: dict[str, deque[Waiting]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def with_audience(self, conversation_id: str, epoch: int, deliver: Deliver) -> None:
-        """Call `deliver` with the members at `epoch` or later: now, or in turn once they are known."""
+    def with_audience(
+        self, conversation_id: str, epoch: int, deliver: Deliver, before: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        """Call `deliver` with the members at `epoch` or later: now, or in turn once they are known and what
+        has to happen `before` is done."""
         waiting = self._waiting.get(conversation_id)
         if waiting is None:
             audience = self.peek(conversation_id, epoch)
-            if audience is not None:
+            if audience is not None and before is None:
                 deliver(audience)
                 return
             self._waiting[conversation_id] = waiting = deque()
@@ -49,7 +53,7 @@ class Audiences:
         if len(waiting) >= WAITING_MAX:
             self._lost(conversation_id)
             return
-        waiting.append((epoch, deliver))
+        waiting.append((epoch, deliver, before))
 
     def peek(self, conversation_id: str, epoch: int = 0) -> Audience | None:
         entry = self._cached.get(conversation_id)
@@ -76,10 +80,12 @@ class Audiences:
             self._size -= len(dropped.listeners) + 1
         return audience
 
-    async def _load(self, conversation_id: str, waiting: deque[tuple[int, Deliver]]) -> None:
+    async def _load(self, conversation_id: str, waiting: deque[Waiting]) -> None:
         try:
             while waiting:
-                epoch, deliver = waiting[0]
+                epoch, deliver, before = waiting[0]
+                if before is not None:
+                    await before()
                 audience = self.peek(conversation_id, epoch) or await self._fetch(conversation_id)
                 waiting.popleft()
                 deliver(audience)

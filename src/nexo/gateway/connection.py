@@ -56,6 +56,8 @@ class Host(Protocol):
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
 
+    def arrived(self, connection: Connection) -> None: ...
+
     def gone(self, connection: Connection) -> None: ...
 
     async def sign_in(self, connection: Connection, command: commands.Auth) -> None: ...
@@ -162,6 +164,11 @@ class Connection:
         return self.session.user_id if self.signed_in else None
 
     @property
+    def inflight(self) -> int:
+        """Sends that wait for their answer."""
+        return self._inflight
+
+    @property
     def signed_in(self) -> bool:
         return hasattr(self, "session")
 
@@ -169,6 +176,7 @@ class Connection:
 
     def opened(self, link: Link) -> None:
         self.link = link
+        self.host.arrived(self)
         if self.presigned is not None:
             self.signing_in = True
             self._parked = []

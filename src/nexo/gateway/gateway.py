@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
@@ -122,9 +123,6 @@ class Gateway:
             return _refuse(full)
         self._count += 1
         connection = Connection(self, dialect, f"c{self._count:x}", address)
-        self.connections.add(connection)
-        key = limit_key(address)
-        self._by_address[key] = self._by_address.get(key, 0) + 1
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token:
             return Accept(connection, subprotocol)
@@ -135,7 +133,6 @@ class Gateway:
         try:
             session = await self._accounts.authenticate(token)
         except NexoError as error:
-            self.gone(connection)
             return _refuse(error)
         connection.device_id = session.device_id
         connection.presigned = session
@@ -165,6 +162,11 @@ class Gateway:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def arrived(self, connection: Connection) -> None:
+        self.connections.add(connection)
+        key = limit_key(connection.remote)
+        self._by_address[key] = self._by_address.get(key, 0) + 1
 
     def gone(self, connection: Connection) -> None:
         self.connections.discard(connection)
@@ -273,7 +275,7 @@ class Gateway:
         if field is not None:
             ended = msgspec.json.decode(event.content)[field]
             left = [ended] if isinstance(ended, str) else ended
-        self.spawn(self.pushing.changed(change, left))
+        self.pushing.changed(change, left)
 
     def recalled(self, recall: Recall) -> None:
         self.pushing.recalled(recall)
@@ -307,19 +309,21 @@ class Gateway:
     async def say_goodbye(self, timeout_s: float) -> None:
         """Take no more, tell everybody to come back at moments spread out, and finish what is under way."""
         self._stopping = True
+        for connection in self.connections:
+            connection.link.pause_reading()
+        deadline = time.monotonic() + timeout_s / 2
+        while any(connection.inflight for connection in self.connections) and time.monotonic() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)  # their answers are on the way; nobody counts them for this moment alone
         connections = list(self.connections)
         spread_ms = min(10_000, 200 + 2 * len(connections))
         for i, connection in enumerate(connections):
-            if not hasattr(connection, "link"):
-                continue
             connection.drop("server_shutdown", retry_after_ms=100 + i * spread_ms // max(1, len(connections)))
         self._check_over()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._over.wait(), timeout_s)
         self._sweeper.stop()
         for connection in list(self.connections):
-            if hasattr(connection, "link"):
-                connection.link.abort()
+            connection.link.abort()
         for task in list(self._tasks):
             task.cancel()
 

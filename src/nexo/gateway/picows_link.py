@@ -78,7 +78,7 @@ class Quiet:
 NOWHERE, QUIET = Nowhere(), Quiet()
 
 
-class PicowsLink(WSListener, Endpoint):
+class PicowsLink(Endpoint, WSListener):  # in this order: both know `pause_writing`
     def __init__(self, transport: asyncio.Transport, peer: Peer, limits: Limits) -> None:
         Endpoint.__init__(self, transport, peer, limits)
         self.is_idle = False

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 
 from nexo.config.tree import Strategy
 from nexo.core import events
-from nexo.core.model import Head, Kind, Message, Sent
+from nexo.core.model import Kind, Message, Sent
 from nexo.errors import NexoError
 from nexo.gateway.audiences import Audiences
 from nexo.gateway.connection import Connection
@@ -82,23 +83,28 @@ class Pushing:
         if recall.event is not None:
             self.event(recall.event, recall.member_epoch)
 
-    async def changed(self, change: GroupChange, left: Sequence[str] = ()) -> None:
-        """A group changed. Those who came in get the conversation's SYNC entry before anything else of it."""
+    def changed(self, change: GroupChange, left: Sequence[str] = ()) -> None:
+        """A group changed. Those who came in get the conversation's SYNC entry before anything else of it;
+        those who went out learn of the event that ended their span."""
         event = change.event
         if event is None:
             return
-        for user_id in change.added:
-            if self._hub.of(user_id):
-                try:
-                    heads = await self._conversations.heads(user_id, [event.conversation_id])
-                except NexoError:
-                    self.resync(user_id, "joined", [event.conversation_id])
-                else:
-                    self._push_heads(user_id, heads)
-        self.event(event, change.member_epoch, left)
+        newcomers = [user_id for user_id in change.added if self._hub.of(user_id)]
+        self._audiences.with_audience(
+            event.conversation_id,
+            change.member_epoch,
+            lambda audience: self._deliver(event, audience, None, None, left),
+            partial(self._introduce, newcomers, event.conversation_id) if newcomers else None,
+        )
 
-    def _push_heads(self, user_id: str, heads: Sequence[Head]) -> None:
-        self.to_user(user_id, events.Synced(heads))
+    async def _introduce(self, newcomers: list[str], conversation_id: str) -> None:
+        for user_id in newcomers:
+            try:
+                heads = await self._conversations.heads(user_id, [conversation_id])
+            except NexoError:
+                self.resync(user_id, "joined", [conversation_id])
+            else:
+                self.to_user(user_id, events.Synced(heads))
 
     def lost(self, conversation_id: str) -> None:
         """Nobody knows who should have been told: everybody here asks for themselves."""

@@ -61,7 +61,7 @@ class Sweeper:
         self._timer = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep)
 
     def _look_at(self, connection: Connection, now: float, wall_ms: int, to_check: list[Connection]) -> None:
-        if connection.closing or not hasattr(connection, "link"):
+        if connection.closing:
             return
         if connection.blocked_since:
             left = connection.link.buffered()

@@ -58,10 +58,10 @@ def test_arbitrary_headers_raise_nothing(forwarded_for: str, remote: str) -> Non
     assert isinstance(client_address("10.0.0.1", forwarded_for, PROXIES), str)
 
 
-@given(st.lists(st.ip_addresses(v=4), min_size=1, max_size=8), st.text(max_size=20))
-def test_a_client_cannot_choose_its_address(hops: list[object], forged: str) -> None:
+@given(st.integers(min_value=0, max_value=8), st.text(max_size=20))
+def test_a_client_cannot_choose_its_address(hops: int, forged: str) -> None:
     """Whatever a client writes in front, the proxy's own entry behind it decides."""
-    chain = ", ".join(["203.0.113.5", *(f"10.0.{i}.1" for i in range(len(hops)))])
+    chain = ", ".join(["203.0.113.5", *(f"10.0.{i}.1" for i in range(hops))])
     assert client_address("10.0.0.1", f"{forged}, {chain}", PROXIES) == "203.0.113.5"
 
 
