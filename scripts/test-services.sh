@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that the programs of MariaDB, PostgreSQL and Redis are there; the tests start private ones.
+# Makes sure that what the tests run is there: MariaDB, PostgreSQL and Redis (private ones are started), curl.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,5 +13,6 @@ missing=()
 { has mariadbd && has mariadb-install-db; } || missing+=(mariadb-server-core mariadb-client-core)
 has_postgres || missing+=(postgresql)
 has redis-server || missing+=(redis-server)
+has curl || missing+=(curl) # the README's commands are run as they stand
 
 [ ${#missing[@]} -eq 0 ] || scripts/apt-install.sh "${missing[@]}"

@@ -27,6 +27,8 @@ ALLOWED: dict[str, set[str]] = {
     "config": set(),
     "core": set(),
     "ports": {"core"},
+    "logs": set(),
+    "metrics": {"ports"},
     "wire": {"core"},
     "service": {"core", "ports", "config"},
     "store": {"core", "ports", "config"},
@@ -50,7 +52,9 @@ HOMES = {
     "sqlalchemy": ("nexo.store",),
     "sqlite3": ("nexo.store",),
     "redis": ("nexo.bus", "nexo.pipeline"),
-    "picows": ("nexo.gateway.websocket",),
+    "picows": ("nexo.gateway.picows_link",),
+    "websockets": ("nexo.gateway.websockets_link", "nexo.client"),
+    "prometheus_client": ("nexo.metrics", "nexo.api.health", "nexo.api.app"),
 }
 # `core` and `wire` compute; whatever waits, or talks to something, is for others.
 PURE = ("nexo.core", "nexo.wire")

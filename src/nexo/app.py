@@ -18,6 +18,7 @@ from nexo.gateway.gateway import Gateway
 from nexo.gateway.server import Server, listen
 from nexo.logs import set_up_logs
 from nexo.metrics import Metrics
+from nexo.ports import BatchStats
 from nexo.service.accounts import Accounts
 from nexo.service.conversations import Conversations
 from nexo.service.filter import FilterFile
@@ -28,7 +29,6 @@ from nexo.service.secret import load_secret
 from nexo.service.send import Sending
 from nexo.store import migrate
 from nexo.store.account_store import SqlAccounts
-from nexo.store.committer import BatchStats
 from nexo.store.failures import telling_failures
 from nexo.store.folder import locked_folder
 from nexo.store.stores import Store

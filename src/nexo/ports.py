@@ -88,6 +88,15 @@ class Settings(NamedTuple):
     hidden: bool | None = None
 
 
+class BatchStats(NamedTuple):
+    """One transaction, for the metrics: how many, how long they waited, how long it took."""
+
+    size: int
+    waited_s: float  # all of them together
+    longest_wait_s: float
+    write_s: float
+
+
 class MessageStore(Protocol):
     """Messages. Readers get what the visibility gate lets them see, with quotes built for them."""
 

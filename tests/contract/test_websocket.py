@@ -42,8 +42,9 @@ from harness.ws_server import Decision, ScriptedGate, ScriptedPeer, ScriptedServ
 from nexo.gateway.links import MAKERS, make_protocol
 from nexo.gateway.websocket import Accept, Limits, Refuse, Request, text_frame
 
-SMALL = Limits(message_bytes=1000, high_water_bytes=64 * 1024, low_water_bytes=16 * 1024, close_wait_s=0.2)
-PATIENT = Limits(message_bytes=1000, close_wait_s=PATIENCE_S)
+HIGH, LOW = 64 * 1024, 16 * 1024
+PATIENT = Limits(message_bytes=1000, high_water_bytes=HIGH, low_water_bytes=LOW, close_wait_s=PATIENCE_S)
+HASTY = Limits(message_bytes=1000, high_water_bytes=HIGH, low_water_bytes=LOW, close_wait_s=0.2)
 
 
 @pytest.fixture(scope="module", params=MAKERS)
@@ -606,7 +607,7 @@ async def test_our_close_waits_for_the_answer(implementation: str) -> None:
 
 
 async def test_a_client_that_does_not_answer_our_close_is_cut_off(implementation: str) -> None:
-    async with one_client(implementation, limits=SMALL) as (client, peer):
+    async with one_client(implementation, limits=HASTY) as (client, peer):
         peer.link.close(1001)
         assert (await client.next_frame()).close_code == 1001
         assert await client.is_reset()
@@ -672,7 +673,7 @@ async def test_a_client_that_vanishes_is_gone(implementation: str) -> None:
 
 
 async def test_half_a_connection_that_is_never_read_is_cut_off(implementation: str) -> None:
-    async with one_client(implementation, limits=SMALL, tight=True) as (client, peer):
+    async with one_client(implementation, limits=HASTY, tight=True) as (client, peer):
         fill(peer)
         client.half_close()
         assert await peer.until("closed") == [None]
@@ -686,19 +687,19 @@ def fill(peer: ScriptedPeer) -> None:
     while "pause_writing" not in peer.names():
         before = peer.link.buffered()
         peer.link.write(text_frame(b"x" * 10_000))
-        assert before <= SMALL.high_water_bytes
-    assert peer.link.buffered() > SMALL.high_water_bytes
+        assert before <= HIGH
+    assert peer.link.buffered() > HIGH
 
 
 async def test_a_client_that_does_not_read_pauses_its_peer_and_reading_resumes_it(implementation: str) -> None:
-    async with one_client(implementation, limits=SMALL, tight=True) as (client, peer):
+    async with one_client(implementation, tight=True) as (client, peer):
         for round_number in (1, 2):
             peer.calls.clear()
             fill(peer)
             assert peer.names() == ["pause_writing"]
             while "resume_writing" not in peer.names():
                 assert await client.receive()
-            assert peer.link.buffered() <= SMALL.low_water_bytes
+            assert peer.link.buffered() <= LOW
             assert peer.names() == ["pause_writing", "resume_writing"], round_number
         await client.send(text("still there"))
         while (await client.next_frame()).payload != b"still there":
@@ -706,17 +707,17 @@ async def test_a_client_that_does_not_read_pauses_its_peer_and_reading_resumes_i
 
 
 async def test_an_abort_resets_and_leaves_nothing_behind(implementation: str) -> None:
-    async with one_client(implementation, limits=SMALL, tight=True) as (client, peer):
+    async with one_client(implementation, tight=True) as (client, peer):
         fill(peer)
         peer.link.abort()
         peer.link.abort()
         assert await peer.until("closed") == [None]
         assert await client.is_reset()
-        assert len(client.data) < SMALL.high_water_bytes  # what was buffered was not sent first
+        assert len(client.data) < HIGH  # what was buffered was not sent first
 
 
 async def test_a_close_to_a_client_that_does_not_read_is_cut_off(implementation: str) -> None:
-    async with one_client(implementation, limits=SMALL, tight=True) as (client, peer):
+    async with one_client(implementation, limits=HASTY, tight=True) as (client, peer):
         fill(peer)
         peer.link.close(4501, "slow_consumer")
         assert await peer.until("closed") == [None]
@@ -724,7 +725,7 @@ async def test_a_close_to_a_client_that_does_not_read_is_cut_off(implementation:
 
 
 async def test_pings_of_a_client_that_does_not_read_do_not_pile_up(implementation: str) -> None:
-    async with one_client(implementation, limits=SMALL, tight=True) as (client, peer):
+    async with one_client(implementation, tight=True) as (client, peer):
         fill(peer)
         full = peer.link.buffered()
         await client.send(*(frame(PING, bytes(120) + number.to_bytes(4, "big")) for number in range(5000)), text("end"))
@@ -794,7 +795,7 @@ async def test_a_peer_that_raises_about_an_oversized_message_changes_nothing(imp
 
 @pytest.mark.parametrize("where", ["pause_writing", "resume_writing"])
 async def test_a_peer_that_raises_about_its_buffer_is_closed(implementation: str, where: str) -> None:
-    async with one_client(implementation, ScriptedPeer(**{where: explode}), SMALL, tight=True) as (client, peer):
+    async with one_client(implementation, ScriptedPeer(**{where: explode}), tight=True) as (client, peer):
         with capture_logs() as logs:
             fill(peer)
             while (received := await client.next_frame()).opcode != CLOSE:

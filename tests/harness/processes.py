@@ -30,6 +30,10 @@ _MAX_SCRATCH_PATH = 80
 # free while its server is down and until it is started again.
 _PORTS = range(20_000, 32_000)
 
+# Taken once, and always handed over: servers start in threads while pytest changes the environment before and
+# after each test, and a child that inherits it as it is at that moment may fail with "Bad address".
+ENVIRONMENT = dict(os.environ)
+
 _numbers = itertools.count(1)
 _ports_given: set[int] = set()
 _scratch_lock = threading.Lock()
@@ -50,6 +54,7 @@ def _make_scratch_dir() -> Path:
         [sys.executable, "-I", keeper.__file__, str(directory)],
         stdin=subprocess.PIPE,
         cwd="/",
+        env=ENVIRONMENT,
         start_new_session=True,
     )
     atexit.register(_clean_up, directory, watcher, os.getpid())
@@ -85,7 +90,7 @@ def spawn(
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=cwd,
-            env=None if env is None else dict(env),
+            env=dict(ENVIRONMENT if env is None else env),
             start_new_session=True,
             user=identity[0] if identity else None,
             group=identity[1] if identity else None,

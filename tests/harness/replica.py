@@ -7,16 +7,13 @@ message that it was told of in no way at all shows up as a difference.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 Frame = dict[str, Any]
 
-MESSAGE_TYPES = ("SINGLE_CHAT", "GROUP_CHAT", "GROUP_EVENT")
 FIRST_EVENT = 100
 RECALLED = 100
-JOINED = 102
 DISMISSED = 108
 TEXTS = (1, 7)
 
@@ -172,9 +169,6 @@ class Replica:
             self.duplicates += 1
             assert known["serverMsgId"] in (message["serverMsgId"], ""), f"two messages have seq {seq}"
             if known["serverMsgId"]:
-                # a copy made before a recall must not bring the content back
-                if known["status"] == 0:
-                    conversation.messages[seq] = message
                 return
         conversation.messages[seq] = message
         (conversation.guessed.add if guessed else conversation.guessed.discard)(seq)
@@ -357,10 +351,3 @@ def _compare_receipts(
             if covered_by != known_by:
                 yield f"{kind} by {sorted(covered_by)}, by receipts {sorted(known_by)}"
 
-
-def conversations_by_id(entries: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = defaultdict(dict)
-    for entry in entries:
-        assert entry["conversation_id"] not in found, "the list repeats a conversation"
-        found[entry["conversation_id"]] = entry
-    return found

@@ -143,7 +143,7 @@ class Server(ABC):
 
     def _run_tool(self, command: list[str | Path]) -> None:
         # MariaDB deletes at its start what looks like another MariaDB's temporary tables in a shared folder.
-        env = {**os.environ, "TMPDIR": str(self.directory)}
+        env = {**processes.ENVIRONMENT, "TMPDIR": str(self.directory)}
         tool = processes.spawn(command, cwd=self.directory, log=self.log, account=self._account, env=env)
         if tool.wait(_START_TIMEOUT_S) != 0:
             raise ServerUnavailable(f"{command[0]} failed:\n{self._log_extract()}")

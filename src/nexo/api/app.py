@@ -22,6 +22,7 @@ from nexo.service.groups import Groups
 from nexo.service.limits import Limits
 from nexo.service.receipts import Acknowledging
 from nexo.service.send import Sending
+from nexo.service.telling import Telling
 
 
 def make_api(
@@ -43,7 +44,10 @@ def make_api(
     something through the real path and returns when it arrived; `site` answers every path that is neither
     the API's nor a page of it (the web client). Logging has to be set up before."""
     health = Health(canary, registry)
-    services = Services(accounts, sending, acknowledging, conversations, groups, publisher, online, limits, health)
+    telling = Telling(groups, conversations, acknowledging, limits, publisher)
+    services = Services(
+        accounts, sending, acknowledging, conversations, groups, telling, publisher, online, limits, health
+    )
     pages: dict[str, Page] = {**documentation.pages(), "/metrics": _metrics(health)}
     if site is None:
         pages["/"] = documentation.front_page

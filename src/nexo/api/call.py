@@ -17,6 +17,7 @@ from nexo.service.groups import Groups
 from nexo.service.limits import Limits
 from nexo.service.receipts import Acknowledging
 from nexo.service.send import Sending
+from nexo.service.telling import Telling
 
 
 class Services(Struct, frozen=True):
@@ -25,6 +26,7 @@ class Services(Struct, frozen=True):
     acknowledging: Acknowledging
     conversations: Conversations
     groups: Groups
+    telling: Telling
     publisher: Publisher
     online: Online
     limits: Limits

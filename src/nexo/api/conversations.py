@@ -57,15 +57,12 @@ async def update(services: Services, caller: Caller, request: requests.UpdateCon
 async def mark_read(services: Services, caller: Caller, request: requests.MarkRead) -> MarkedRead:
     seq = None if request.seq is UNSET else int(request.seq)
     last_msg_id = given(request.last_msg_id)
-    read_seq, unread = await services.acknowledging.mark_read(
+    read_seq, unread = await services.telling.mark_read(
         caller.user_id, request.conversation_id, seq=seq, last_msg_id=last_msg_id
     )
-    services.publisher.conversation_read(caller.user_id, request.conversation_id, read_seq, unread)
     return MarkedRead(request.conversation_id, read_seq, unread)
 
 
 async def delete(services: Services, caller: Caller, request: requests.WhichConversation) -> Empty:
-    change = await services.conversations.delete(caller.user_id, request.conversation_id)
-    if change.event is not None:
-        services.publisher.group_changed(change)
+    await services.telling.delete_conversation(caller.user_id, request.conversation_id)
     return Empty()

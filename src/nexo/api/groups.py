@@ -1,4 +1,4 @@
-"""Handlers: groups. Whoever is concerned by a change is told of it once it is committed."""
+"""Handlers: groups."""
 
 from __future__ import annotations
 
@@ -17,14 +17,10 @@ from nexo.api.shapes import (
     invited_shape,
     member_shape,
 )
-from nexo.errors import NexoError
-from nexo.ids import is_user_id
-from nexo.ports import GroupChange
 
 
 async def create(services: Services, caller: Caller, request: requests.CreateGroup) -> GroupShape:
-    services.limits.create_group(caller.user_id)
-    group, event = await services.groups.create(
+    group = await services.telling.create_group(
         caller.user_id,
         name=request.name,
         member_ids=request.member_ids,
@@ -33,64 +29,53 @@ async def create(services: Services, caller: Caller, request: requests.CreateGro
         join_policy=request.join_policy,
         extra=request.extra,
     )
-    founders = list(dict.fromkeys((caller.user_id, *request.member_ids)))
-    # epoch 0: a member list of any age will do, since there was none before
-    _tell(services, GroupChange(event, founders, [], 0))
     return group_shape(group)
 
 
 async def join(services: Services, caller: Caller, request: requests.JoinGroup) -> Joined:
-    status, change = await services.groups.join(caller.user_id, request.group_id, request.message)
-    _tell(services, change)
-    return Joined(status)
+    return Joined(await services.telling.join_group(caller.user_id, request.group_id, request.message))
 
 
 async def decide_join(services: Services, caller: Caller, request: requests.DecideJoin) -> Empty:
-    change = await services.groups.decide_join(caller.user_id, request.group_id, request.user_id, request.accept)
-    return _done(services, change)
+    await services.telling.decide_join(caller.user_id, request.group_id, request.user_id, request.accept)
+    return Empty()
 
 
 async def quit_group(services: Services, caller: Caller, request: requests.WhichGroup) -> Empty:
-    return _done(services, await services.groups.leave(caller.user_id, request.group_id))
+    await services.telling.leave_group(caller.user_id, request.group_id)
+    return Empty()
 
 
 async def dismiss(services: Services, caller: Caller, request: requests.WhichGroup) -> Empty:
-    return _done(services, await services.groups.dismiss(caller.user_id, request.group_id))
+    await services.telling.dismiss_group(caller.user_id, request.group_id)
+    return Empty()
 
 
 async def invite(services: Services, caller: Caller, request: requests.Invite) -> Invited:
-    """Ids that nobody can have are skipped like those that nobody has."""
-    wanted = [user_id for user_id in request.user_ids if is_user_id(user_id)]
-    if request.user_ids and not wanted:
-        raise NexoError("bad_member_ids", "None of these can be a user's id")
-    change = await services.groups.invite(caller.user_id, request.group_id, wanted)
-    _tell(services, change)
-    odd = dict.fromkeys(user_id for user_id in request.user_ids if not is_user_id(user_id))
-    return invited_shape(change._replace(skipped=change.skipped + [(user_id, "user_not_found") for user_id in odd]))
+    return invited_shape(await services.telling.invite(caller.user_id, request.group_id, request.user_ids))
 
 
 async def remove_member(services: Services, caller: Caller, request: requests.WhichMember) -> Invited:
-    change = await services.groups.remove(caller.user_id, request.group_id, request.user_id)
-    _tell(services, change)
-    return invited_shape(change)
+    return invited_shape(await services.telling.remove_member(caller.user_id, request.group_id, request.user_id))
 
 
 async def transfer_owner(services: Services, caller: Caller, request: requests.WhichMember) -> Empty:
-    return _done(services, await services.groups.transfer(caller.user_id, request.group_id, request.user_id))
+    await services.telling.transfer_owner(caller.user_id, request.group_id, request.user_id)
+    return Empty()
 
 
 async def set_member_role(services: Services, caller: Caller, request: requests.SetRole) -> Empty:
-    change = await services.groups.set_role(caller.user_id, request.group_id, request.user_id, request.role)
-    return _done(services, change)
+    await services.telling.set_member_role(caller.user_id, request.group_id, request.user_id, request.role)
+    return Empty()
 
 
 async def mute(services: Services, caller: Caller, request: requests.Mute) -> Empty:
-    change = await services.groups.mute(caller.user_id, request.group_id, request.user_id, request.duration_s)
-    return _done(services, change)
+    await services.telling.mute(caller.user_id, request.group_id, request.user_id, request.duration_s)
+    return Empty()
 
 
 async def update(services: Services, caller: Caller, request: requests.UpdateGroup) -> GroupShape:
-    group, change = await services.groups.update(
+    group = await services.telling.update_group(
         caller.user_id,
         request.group_id,
         name=given(request.name),
@@ -99,8 +84,6 @@ async def update(services: Services, caller: Caller, request: requests.UpdateGro
         announcement=given(request.announcement),
         join_policy=given(request.join_policy),
     )
-    if change is not None:
-        _tell(services, change)
     return group_shape(group)
 
 
@@ -121,13 +104,3 @@ async def members(services: Services, caller: Caller, request: requests.Members)
 
 async def join_requests(services: Services, caller: Caller, request: requests.WhichGroup) -> JoinRequests:
     return JoinRequests(await services.groups.join_requests(caller.user_id, request.group_id))
-
-
-def _done(services: Services, change: GroupChange) -> Empty:
-    _tell(services, change)
-    return Empty()
-
-
-def _tell(services: Services, change: GroupChange) -> None:
-    if change.event is not None:
-        services.publisher.group_changed(change)

@@ -77,10 +77,7 @@ async def receipts(services: Services, caller: Caller, request: requests.WhichMe
 
 
 async def recall(services: Services, caller: Caller, request: requests.WhichMessage) -> Recalled:
-    done = await services.conversations.recall(caller.user_id, request.server_msg_id)
-    if done.event is not None:
-        services.publisher.recalled(done)
-    return recalled_shape(done)
+    return recalled_shape(await services.telling.recall(caller.user_id, request.server_msg_id))
 
 
 async def single_cursor(services: Services, caller: Caller, request: requests.SingleCursor) -> CamelMessages:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from nexo.core.model import Head, Message, Page
+from nexo.core.model import ConversationEntry, Group, GroupMember, Head, Message, OfflinePage, Page, User
 from nexo.errors import NexoError
 
 # -- replies ------------------------------------------------------------------------------------------
@@ -22,8 +22,38 @@ class SignInFailed(Struct, frozen=True):
     error: NexoError
 
 
+class TokensIssued(Struct, frozen=True):
+    """A session has begun or goes on with these. The printed form shows no token."""
+
+    user_id: str
+    access_token: str
+    refresh_token: str
+    expires_at: int
+    platform_id: int
+    device_id: str
+
+    def __repr__(self) -> str:
+        return f"TokensIssued(user_id={self.user_id!r}, …)"
+
+
+class Registered(Struct, frozen=True):
+    user: User
+
+
 class Pinged(Struct, frozen=True):
     """The answer to a ping."""
+
+
+class Done(Struct, frozen=True):
+    """The answer to a request that asked for nothing back."""
+
+
+class Accepted(Struct, frozen=True):
+    """Two-phase: the message is in the stream and will be saved, or refused, later."""
+
+    client_msg_id: str
+    server_msg_id: int
+    conversation_id: str
 
 
 class Saved(Struct, frozen=True, gc=False):
@@ -46,10 +76,27 @@ class Pulled(Struct, frozen=True):
     page: Page
 
 
+class OfflinePulled(Struct, frozen=True):
+    page: OfflinePage
+
+
+class LastMessages(Struct, frozen=True):
+    """The last visible message of each conversation asked for, as many as fit."""
+
+    messages: Sequence[Message]
+    has_more: bool = False
+
+
 class Synced(Struct, frozen=True):
     heads: Sequence[Head]
     has_more: bool = False
     cursor: str = ""
+
+
+class ConversationsListed(Struct, frozen=True):
+    entries: Sequence[ConversationEntry]
+    next_cursor: str = ""
+    has_more: bool = False
 
 
 class MarkedRead(Struct, frozen=True):
@@ -62,17 +109,50 @@ class ResendDone(Struct, frozen=True):
     has_more: bool
 
 
+class GroupShown(Struct, frozen=True):
+    group: Group
+
+
+class GroupsListed(Struct, frozen=True):
+    groups: Sequence[Group]
+
+
+class MembersListed(Struct, frozen=True):
+    members: Sequence[GroupMember]
+    next_cursor: str = ""
+    has_more: bool = False
+
+
+class Joined(Struct, frozen=True):
+    status: str  # joined or pending
+
+
+class Invited(Struct, frozen=True):
+    added: Sequence[str]
+    skipped: Sequence[tuple[str, str]]  # user, reason
+
+
 # -- pushes -------------------------------------------------------------------------------------------
 
 
 class Pushed(Struct, frozen=True, gc=False):
-    """A message for one of its receivers, in one of few variants so that many share a frame."""
+    """A message for one of its receivers, in one of few variants so that many share a frame. A provisional
+    copy has no seq yet; the final one replaces it."""
 
     message: Message
     important: bool = False
     silent: bool = False
     resend: bool = False
     quoted: bool = True
+    provisional: bool = False
+
+
+class Withdrawn(Struct, frozen=True):
+    """The provisional copy of a message that will not be saved."""
+
+    server_msg_id: int
+    conversation_id: str
+    reason: str
 
 
 class Receipt(Struct, frozen=True, gc=False):
@@ -114,22 +194,37 @@ class Presence(Struct, frozen=True):
 
 
 class Failed(Struct, frozen=True):
-    """An error: the answer to a request (which the dialect remembers), or out of the blue."""
+    """An error: the answer to a request (which the dialect remembers), or out of the blue; in that case
+    `client_msg_id` says which send it is about, if any."""
 
     error: NexoError
+    client_msg_id: str | None = None
 
 
 Event = (
     SignedIn
     | SignInFailed
+    | TokensIssued
+    | Registered
     | Pinged
+    | Done
+    | Accepted
     | Saved
     | Recalled
     | Pulled
+    | OfflinePulled
+    | LastMessages
     | Synced
+    | ConversationsListed
     | MarkedRead
     | ResendDone
+    | GroupShown
+    | GroupsListed
+    | MembersListed
+    | Joined
+    | Invited
     | Pushed
+    | Withdrawn
     | Receipt
     | Notify
     | HeadsChanged

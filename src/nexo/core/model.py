@@ -108,11 +108,15 @@ class Message(Struct, gc=False):
 
     @property
     def group_id(self) -> str | None:
-        return ids.group_of(self.conversation_id)
+        # a stored message's conversation is known to be well-formed: no need to check it for every frame
+        return self.conversation_id[3:] if self.conversation_id.startswith("sg_") else None
 
     @property
     def recv_id(self) -> str | None:
-        return ids.peer_of(self.conversation_id, self.sender_id)
+        if not self.conversation_id.startswith("si_"):
+            return None
+        low, _, high = self.conversation_id[3:].partition(":")
+        return high if low == self.sender_id else low
 
 
 class Draft(Struct, gc=False):

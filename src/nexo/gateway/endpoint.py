@@ -180,9 +180,10 @@ class Endpoint:
             self.fail(code, reason)
 
     def fail(self, code: int, reason: str) -> None:
-        """The client broke the rules, or we did (1011); the first failure counts."""
+        """The client broke the rules, or the peer did (1011). The first counts, but a client's before the peer's:
+        what is behind it cannot be read any more, so there is no answer to wait for."""
         self.deaf = True
-        if self._failure is None:
+        if self._failure is None or self._failure[0] == INTERNAL_ERROR:
             self._failure = code, reason
 
     # What the transport tells.
@@ -276,6 +277,7 @@ class Endpoint:
         elif self._failure is not None:
             code, reason = self._failure
             if code == INTERNAL_ERROR:  # the client did nothing wrong and may answer
+                self._failure = None
                 self.close(code, reason)
             else:
                 self._say_goodbye(close_frame(code, reason))

@@ -13,7 +13,7 @@ import binascii
 import hashlib
 import http.client
 from collections.abc import Awaitable, Callable
-from typing import cast
+from typing import Any, cast
 from urllib.parse import unquote
 
 import structlog
@@ -101,7 +101,7 @@ class Upgrade(asyncio.Protocol):
         self._open_link = open_link
         self._server_state = server_state
         self._loop = asyncio.get_running_loop()
-        self._deciding: asyncio.Task[None] | None = None
+        self._deciding: asyncio.Task[Accept | Refuse] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._asked = self._lost = False
 
@@ -140,21 +140,21 @@ class Upgrade(asyncio.Protocol):
         if isinstance(decision, Accept | Refuse):
             self._carry_out(decision)
         else:
-            self._deciding = self._loop.create_task(self._wait_for(decision))
+            self._deciding = self._loop.create_task(_result_of(decision))
             # uvicorn waits for these when it stops, and cancels them when that takes too long.
-            self._server_state.tasks.add(self._deciding)
-            self._deciding.add_done_callback(self._server_state.tasks.discard)
+            tasks = cast("set[asyncio.Task[Any]]", self._server_state.tasks)
+            tasks.add(self._deciding)
+            self._deciding.add_done_callback(tasks.discard)
+            self._deciding.add_done_callback(self._decided)
 
-    async def _wait_for(self, decision: Awaitable[Accept | Refuse]) -> None:
-        try:
-            decided = await decision
-        except asyncio.CancelledError:
+    def _decided(self, task: asyncio.Task[Accept | Refuse]) -> None:
+        if task.cancelled():
             self._carry_out(STOPPING)
-            raise
-        except Exception:
-            log.exception("websocket_gate_failed")
-            decided = FAILED
-        self._carry_out(decided)
+        elif (error := task.exception()) is not None:
+            log.error("websocket_gate_failed", exc_info=error)
+            self._carry_out(FAILED)
+        else:
+            self._carry_out(task.result())
 
     def _carry_out(self, decision: Accept | Refuse) -> None:
         if self._lost or self._transport.is_closing():
@@ -173,3 +173,7 @@ class Upgrade(asyncio.Protocol):
     def _give_up(self) -> None:
         if not self._lost:
             reset(self._transport)
+
+
+async def _result_of(decision: Awaitable[Accept | Refuse]) -> Accept | Refuse:
+    return await decision

@@ -37,7 +37,9 @@ class Refuse(Struct, frozen=True):
 
 
 class Gate(Protocol):
-    """Decides about upgrades, at once where it can; the implementation reads nothing until it has."""
+    """Decides about upgrades, at once where it can; the implementation reads nothing until it has.
+
+    A client may go meanwhile: then the peer is not opened, or opened and closed at once."""
 
     def decide(self, request: Request) -> Accept | Refuse | Awaitable[Accept | Refuse]: ...
 
@@ -59,7 +61,8 @@ class Link(Protocol):
     def buffered(self) -> int:
         """Bytes written and not yet taken by the kernel."""
 
-    def pause_reading(self) -> None: ...
+    def pause_reading(self) -> None:
+        """What the current read brought is still handed over."""
 
     def resume_reading(self) -> None: ...
 
@@ -77,7 +80,7 @@ class Peer(Protocol):
         """One whole binary message came; nobody wants it."""
 
     def seen(self) -> None:
-        """Some frame came, of whatever kind (for the heartbeat); before `text` and `binary`."""
+        """Some frame came, of whatever kind (for the heartbeat): once per read, before `text` and `binary`."""
 
     def read_done(self) -> None:
         """Everything that one read brought has been handed over: what it led to can be written at once."""
@@ -86,14 +89,14 @@ class Peer(Protocol):
         """A message over the limit began; the implementation closes with 1009 after this."""
 
     def pause_writing(self) -> None:
-        """The write buffer went over the high-water mark."""
+        """The write buffer went over the high-water mark. Called from within the `write` that did it."""
 
     def resume_writing(self) -> None:
         """It is under the low-water mark again."""
 
     def closed(self, code: int | None) -> None:
         """The connection is gone. Called exactly once after `opened`; `code` is the close code that was
-        received, if any."""
+        received, if any, and 1005 if a close frame came without one."""
 
 
 class Limits(Struct, frozen=True):

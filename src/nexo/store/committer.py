@@ -14,7 +14,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import NamedTuple
 
 import structlog
 from msgspec import Struct
@@ -22,6 +21,7 @@ from msgspec import Struct
 from nexo.core.model import Draft, Kind, Sent
 from nexo.errors import NexoError
 from nexo.ids import IdGenerator
+from nexo.ports import BatchStats
 from nexo.store.batch import HotSql, Outcome, Skipped, write_batch
 from nexo.store.conversations import create_singles
 from nexo.store.engine import CommitUnknown, Conflict, Engine, Script, StoreError, Transient
@@ -40,15 +40,6 @@ class Pending(Struct, eq=False):
     answer: Callable[[Answer], None]
     since: float
     skips: int = 0
-
-
-class BatchStats(NamedTuple):
-    """One transaction, for the metrics: how many, how long they waited, how long it took."""
-
-    size: int
-    waited_s: float  # all of them together
-    longest_wait_s: float
-    write_s: float
 
 
 class Settings(Struct, frozen=True):

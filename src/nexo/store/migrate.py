@@ -101,6 +101,7 @@ async def upgrade(url: StoreUrl) -> tuple[str | None, str]:
     def work(connection: Connection) -> tuple[str | None, str]:
         _lock(connection)
         before = _current(connection)
+        _check_known(url, before)
         config = _alembic()
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
@@ -109,8 +110,18 @@ async def upgrade(url: StoreUrl) -> tuple[str | None, str]:
     return await with_connection(url, work)
 
 
+def _check_known(url: StoreUrl, revision: str | None) -> None:
+    known = {script.revision for script in ScriptDirectory.from_config(_alembic()).walk_revisions()}
+    if revision is not None and revision not in known:
+        raise StartupError(
+            f"the database {url.redacted()} is at revision {revision}, which this version of Nexo does not know: "
+            "use the newer version of Nexo that made it"
+        )
+
+
 async def check_current(url: StoreUrl) -> None:
     found = await current(url)
+    _check_known(url, found)
     if found != newest():
         state = "is empty" if found is None else f"is at revision {found}"
         raise StartupError(

@@ -25,9 +25,9 @@ from nexo.core.model import (
 from nexo.core.visibility import Ranges, visible_head
 from nexo.errors import NexoError
 from nexo.ids import is_user_id, new_group_id
-from nexo.ports import Audience, GroupChange, GroupDraft, Located, Recall, Settings
+from nexo.ports import Audience, BatchStats, GroupChange, GroupDraft, Located, Recall, Settings
 from nexo.store import canary, groups, history, listing, recall
-from nexo.store.committer import BatchStats, Committer
+from nexo.store.committer import Committer
 from nexo.store.committer import Settings as CommitterSettings
 from nexo.store.conversations import change_settings
 from nexo.store.cursors import CursorWriter

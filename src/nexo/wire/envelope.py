@@ -239,7 +239,7 @@ class MessageFrame(Struct, rename="camel"):
 
 
 def message_frame(message: Message, pushed: events.Pushed | None = None) -> MessageFrame:
-    group_id = group_of(message.conversation_id)
+    group_id = message.group_id
     quote = message.quote if pushed is None or pushed.quoted else None
     return MessageFrame(
         "GROUP_EVENT" if message.is_event else "SINGLE_CHAT" if group_id is None else "GROUP_CHAT",
