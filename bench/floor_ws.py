@@ -29,10 +29,9 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from harness.ws_client import TEXT, frame, plain_headers, request_head  # noqa: E402
-
-from nexo.gateway.links import MAKERS, make_protocol  # noqa: E402
-from nexo.gateway.websocket import Accept, Limits, Link, Request, text_frame  # noqa: E402
+from harness.ws_client import TEXT, frame, plain_headers, request_head
+from nexo.gateway.links import MAKERS, make_protocol
+from nexo.gateway.websocket import Accept, Limits, Link, Request, text_frame
 
 MESSAGE_BYTES = 200
 

@@ -10,11 +10,16 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from harness import servers
 from harness.coroutines import as_plain_function
 from harness.engines import SERVER_ENGINES, EngineTally, engine_of
 from harness.migrated import migrated_database
+
+# A slow machine is no failure; a real one can be replayed from what is printed.
+settings.register_profile("nexo", deadline=None, print_blob=True)
+settings.load_profile("nexo")
 
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 

@@ -107,6 +107,7 @@ def now_ms() -> int:
 
 NODE_BITS = 10
 COUNTER_BITS = 12
+COUNTER_MAX = (1 << COUNTER_BITS) - 1
 MAX_NODES = 1 << NODE_BITS
 _EPOCH_MS = 1_704_067_200_000  # 2024-01-01: 41 bits of milliseconds last until 2093
 
@@ -114,7 +115,7 @@ _EPOCH_MS = 1_704_067_200_000  # 2024-01-01: 41 bits of milliseconds last until 
 class IdGenerator:
     """Message ids: milliseconds, node, counter. Never repeats, also when the clock steps back.
 
-    A node number is leased (`store/leases.py`); the lease says from which millisecond its holder may
+    A node number is leased (`store/leases.py`); the lease says after which millisecond its holder may
     count, so that two holders in succession never meet, and until when it is valid.
     """
 
@@ -122,7 +123,7 @@ class IdGenerator:
         self._set_node(node)
         self._clock = clock
         self._last_ms = not_before_ms
-        self._counter = -1
+        self._counter = COUNTER_MAX  # the holder before may have used that millisecond up
         self._lock = threading.Lock()
 
     def _set_node(self, node: int) -> None:
@@ -138,7 +139,7 @@ class IdGenerator:
                 self._last_ms, self._counter = now, -1
             ids: list[int] = []
             while len(ids) < count:
-                if self._counter + 1 >= 1 << COUNTER_BITS:  # borrow from the future rather than wait
+                if self._counter >= COUNTER_MAX:  # borrow from the future rather than wait
                     self._last_ms, self._counter = self._last_ms + 1, -1
                 self._counter += 1
                 ids.append(((self._last_ms - _EPOCH_MS) << 22) | self._node | self._counter)

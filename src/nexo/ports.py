@@ -122,6 +122,10 @@ class MessageStore(Protocol):
     async def history(self, user_id: str, conversation_id: str, before_seq: int | None, limit: int | None) -> Page:
         """Newest first; `next_seq` is the lowest seq given."""
 
+    async def last_messages(self, user_id: str, conversation_ids: Sequence[str]) -> tuple[list[Message], bool]:
+        """The last visible message of each conversation that has one, in the order asked for; whether some
+        did not fit into a reply."""
+
     async def offline(
         self, user_id: str, cursor: str | None, limit: int | None, baselines: Mapping[str, int]
     ) -> OfflinePage:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -167,7 +168,7 @@ async def test_joining_twice_is_joining_once(core_url: str) -> None:
 
 async def test_a_request_to_join_waits_for_the_owner_or_an_admin(core_url: str) -> None:
     async with open_test_core(core_url, PEOPLE) as core:
-        group_id, name = await found_group(core, "alice", "bob", "carol", join_policy="approval")
+        group_id, _ = await found_group(core, "alice", "bob", "carol", join_policy="approval")
         await core.groups.set_role("alice", group_id, "bob", "admin")
         for user, message in (("dave", "let me in"), ("erin", ""), ("dave", "please")):
             status, change = await core.groups.join(user, group_id, message)
@@ -322,8 +323,9 @@ async def test_coming_back_opens_a_second_span_with_both_cursors_just_below_it(c
         await say(core, "alice", group_id, "8, missed")
         await core.groups.invite("carol", group_id, ["bob"])  # 9
         assert await seqs(core, "bob", name) == [1, 2, 3, 5, 6, 7, 9]
+        missed = (await core.conversations.pull("alice", name, 8)).messages[0]
         with refused("message_not_found"):
-            await core.store.messages.find("bob", (await core.conversations.pull("alice", name, 8)).messages[0].server_msg_id)
+            await core.store.messages.find("bob", missed.server_msg_id)
 
 
 async def test_who_comes_back_is_a_plain_member_and_still_muted(core_url: str) -> None:
@@ -605,7 +607,7 @@ async def test_events_have_their_own_seq_and_never_count_as_unread(core_url: str
         page = await core.conversations.pull("carol", name)
         assert [message.seq for message in page.messages] == [1, 2, 3, 4, 5, 6, 7]
         assert [message.msg_type for message in page.messages] == [101, 107, 106, 109, 102, 1, 100]
-        assert all(a.send_at < b.send_at for a, b in zip(page.messages, page.messages[1:], strict=False))
+        assert all(a.send_at < b.send_at for a, b in pairwise(page.messages))
 
 
 async def test_every_change_of_membership_raises_the_epoch_and_others_do_not(core_url: str) -> None:

@@ -340,7 +340,8 @@ async def test_the_head_can_be_a_recalled_message_for_who_left_right_after_it(co
         await core.groups.leave("bob", group_id)
         await core.conversations.recall("alice", message.server_msg_id)
         page = await core.conversations.pull("bob", name, 2)
-        assert [(one.seq, one.status, one.content) for one in page.messages][0] == (2, 1, '""')
+        first = page.messages[0]
+        assert (first.seq, first.status, first.content) == (2, 1, '""')
         assert page.head_seq == 3
 
 

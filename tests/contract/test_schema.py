@@ -39,8 +39,8 @@ def describe(connection: Connection) -> dict[str, Any]:
         if name == "alembic_version":
             continue
         columns = [
-            (column["name"], str(column["type"]), getattr(column["type"], "collation", None))
-            + (column["nullable"], column["default"], column.get("autoincrement"))
+            {key: column.get(key) for key in ("name", "nullable", "default", "autoincrement")}
+            | {"type": str(column["type"]), "collation": getattr(column["type"], "collation", None)}
             for column in look.get_columns(name)
         ]
         tables[name] = {
@@ -153,8 +153,8 @@ async def test_identifiers_that_differ_in_case_or_spaces_are_different_everywher
 async def test_the_pair_of_sender_and_client_msg_id_is_unique_byte_by_byte(store_url: str) -> None:
     def fill(connection: Connection) -> int:
         insert = text(
-            "INSERT INTO messages (server_msg_id,conv,seq,sender_id,client_msg_id,msg_type,content,send_at,countable_no)"
-            " VALUES (:n,1,:n,:sender,:id,1,'x',1,1)"
+            "INSERT INTO messages (server_msg_id,conv,seq,sender_id,client_msg_id,msg_type,content,send_at,"
+            "countable_no) VALUES (:n,1,:n,:sender,:id,1,'x',1,1)"
         )
         pairs = [(sender, client_msg_id) for sender in SIMILAR for client_msg_id in SIMILAR]
         for number, (sender, client_msg_id) in enumerate(pairs, 1):

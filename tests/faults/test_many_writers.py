@@ -17,7 +17,7 @@ from harness.programs import Program, running
 WRITER = Path(__file__).with_name("writer.py")
 PROCESSES = 3
 TASKS = 50  # in each process
-MESSAGES = 20  # of each task
+MESSAGES = 100  # of each task
 PAIRS = [(f"a{n}", f"b{n}") for n in range(10)]
 PEOPLE = [user for pair in PAIRS for user in pair]
 
@@ -73,6 +73,7 @@ async def test_every_message_from_two_processes_at_once_is_stored_once(core_url:
     assert sum(ack.fresh for ack in acks) == len(wanted), "one of the two wrote it, the other found it"
     assert len({ack.conversation_id for ack in acks}) == 20
     assert errors_in(lines).keys() <= {"server_busy"}
+    print(took_s, errors_in(lines))
     assert took_s < 60
 
 

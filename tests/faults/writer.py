@@ -80,7 +80,7 @@ async def run_stream(sending: Sending, stream: Stream) -> None:
 async def main(url: str) -> None:
     lines = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+    stdin, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
     plan = msgspec.json.decode(await lines.readline(), type=Plan)
     store = Store(load(env={}, flags={"store.url": url, **plan.settings}))
     await store.open()
@@ -94,6 +94,7 @@ async def main(url: str) -> None:
             say("DONE")
     finally:
         await store.close()
+        stdin.close()
 
 
 if __name__ == "__main__":

@@ -201,9 +201,9 @@ class Client:
 
     # -- its life ------------------------------------------------------------------------------------------
 
-    async def open(self, *, headers: dict[str, str] | None = None, query: str = "", **options: Any) -> Self:
+    async def open(self, *, uri: str = "", headers: dict[str, str] | None = None, **options: Any) -> Self:
         self._socket = await connect(
-            self.me.world.server.ws_address + query,
+            uri or self.me.world.server.ws_address,
             additional_headers=headers,
             **{
                 "subprotocols": [SUBPROTOCOL],

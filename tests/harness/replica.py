@@ -350,4 +350,3 @@ def _compare_receipts(
             known_by = {user for user, seq in told.items() if seq >= own[-1]} & everybody
             if covered_by != known_by:
                 yield f"{kind} by {sorted(covered_by)}, by receipts {sorted(known_by)}"
-

@@ -154,13 +154,16 @@ class ServerProcess:
         finally:
             self.signal(signal.SIGCONT)
 
-    def run(self, *arguments: str | Path, timeout_s: float = 120.0) -> subprocess.CompletedProcess[str]:
-        """Another `nexo` command on the same data folder."""
+    def run(
+        self, *arguments: str | Path, text: str | None = None, timeout_s: float = 120.0
+    ) -> subprocess.CompletedProcess[str]:
+        """Another `nexo` command on the same data folder; `text` is what it reads."""
         return subprocess.run(
             [NEXO, *arguments, "--data", self.data],
             cwd=self.directory,
             env=environment({}),
             capture_output=True,
+            input=text,
             text=True,
             timeout=timeout_s,
             check=False,

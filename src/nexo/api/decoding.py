@@ -61,7 +61,8 @@ def body_decoder(request: type[Request]) -> Decode:
 
 def query_decoder(request: type[Request]) -> Decode:
     names = error_names(request)
-    readers = {field.encode_name: _reader(field.type) for field in msgspec.structs.fields(request)}
+    readers = {field.encode_name: _reader_of(shapes.type_info(field.type)) for field in msgspec.structs.fields(request)}
+    required = {field.encode_name for field in msgspec.structs.fields(request) if field.required}
 
     def decode_query(query: bytes) -> Request:
         values: dict[str, Any] = {}
@@ -69,7 +70,10 @@ def query_decoder(request: type[Request]) -> Decode:
             for name, text in _pairs(query) if query else ():
                 if name in values:
                     raise NexoError("bad_request", f"{name[:100]} is there twice")
-                values[name] = readers[name](text)
+                value = readers[name](text)
+                # an empty list, or nothing where something is needed, is as good as absent
+                if value != [] and (text or name not in required):
+                    values[name] = value
         except KeyError:
             raise NexoError("bad_request", f"There is no parameter {name[:100]!r}") from None
         except ValueError as error:
@@ -98,19 +102,14 @@ def find_client_msg_id(body: bytes) -> str | None:
 
 
 def _pairs(query: bytes) -> list[tuple[str, str]]:
-    """Parameters without a value are as good as absent."""
     try:
-        return parse_qsl(query.decode("ascii"), errors="strict", max_num_fields=_QUERY_FIELDS_MAX)
+        return parse_qsl(query.decode("ascii"), True, errors="strict", max_num_fields=_QUERY_FIELDS_MAX)
     except ValueError:
         raise NexoError("bad_request", "The query is not in the form name=value&name=value, in UTF-8") from None
 
 
-def _reader(annotation: Any) -> Callable[[str], Any]:
-    """How the text of a parameter becomes what its field takes; a ValueError says what it has to be."""
-    return _reader_of(shapes.type_info(annotation))
-
-
 def _reader_of(shape: shapes.Type) -> Callable[[str], Any]:
+    """How the text of a parameter becomes what its field takes; a ValueError says what it has to be."""
     match shape:
         case shapes.Metadata(type=inner):
             return _reader_of(inner)

@@ -12,14 +12,13 @@ from nexo.api.shapes import (
     Messages,
     OfflineMessages,
     Recalled,
-    SentShape,
     camel_messages,
     messages_shape,
     offline_shape,
     recalled_shape,
-    sent_shape,
 )
 from nexo.core.model import Receipts
+from nexo.core.shapes import SentShape, sent_shape
 from nexo.errors import NexoError
 from nexo.ids import check_user_id, group_conversation_id, is_group_id, single_conversation_id
 
@@ -43,7 +42,7 @@ async def send(services: Services, caller: Caller, request: requests.Send) -> Se
         extra=request.extra,
     )
     services.publisher.message_saved(sent, None)
-    return sent_shape(sent)
+    return sent_shape(sent.message, sent.content_changed)
 
 
 async def pull(services: Services, caller: Caller, request: requests.Pull) -> Messages:

@@ -10,15 +10,35 @@ from typing import Annotated, Any, ClassVar, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-SEQ_MAX = (1 << 63) - 1
+from nexo.core.model import JOIN_POLICIES
 
-Name = Annotated[str, Meta(min_length=1)]  # in a query, nothing is as good as absent
+SEQ_MAX = (1 << 63) - 1
+_ID = "[A-Za-z0-9._@-]{1,64}"
+_GROUP = "g_[A-Za-z0-9]{12}"
+
+
+def _form(pattern: str | None = None, **more: Any) -> Meta:
+    """For the document only: the services refuse what does not fit, by the error that says so."""
+    return Meta(extra_json_schema=more if pattern is None else {"pattern": f"^({pattern})$", **more})
+
+
+UserId = Annotated[str, _form(_ID)]
+GroupId = Annotated[str, _form(_GROUP)]
+ConversationId = Annotated[str, _form(f"si_{_ID}:{_ID}|sg_{_GROUP}")]
+MessageId = Annotated[str, _form("[0-9]{1,19}")]
+ClientMsgId = Annotated[str, _form("[!-~]([ -~]{0,62}[!-~])?")]
+Password = Annotated[str, _form(maxLength=128)]
+Nickname = Annotated[str, _form(maxLength=128)]
+Avatar = Annotated[str, _form(maxLength=512)]
+GroupName = Annotated[str, _form(minLength=1, maxLength=128)]
+Introduction = Annotated[str, _form(maxLength=512)]
+Announcement = Annotated[str, _form(maxLength=4096)]
+JoinPolicy = Annotated[str, _form(enum=list(JOIN_POLICIES))]
 Seq = Annotated[int, Meta(ge=0, le=SEQ_MAX)]
 BodySeq = Seq | Annotated[str, Meta(pattern="^[0-9]{1,18}$")]
 Limit = Annotated[int, Meta(description="At most 200; absent, not positive or larger means 200.")]
 SeedLimit = Annotated[int, Meta(description="At most 200, 50 when absent; not positive or larger means 200.")]
 Cursor = Annotated[str, Meta(description="As the previous page gave it in `next_cursor`.")]
-
 
 T = TypeVar("T")
 
@@ -43,40 +63,40 @@ class Nothing(Request, frozen=True):
 
 
 class Register(Request, frozen=True):
-    password: str
-    user_id: str | None = None
-    nickname: str = ""
-    avatar: str = ""
+    password: Password
+    user_id: UserId | None = None
+    nickname: Nickname = ""
+    avatar: Avatar = ""
     extra: Any = None
 
 
 class WhichUser(Request, frozen=True):
-    user_id: Annotated[str, Meta(min_length=1, description="None: yourself.")] | UnsetType = UNSET
+    user_id: Annotated[str, _form(f"{_ID}|", description="None: yourself.")] = ""
 
 
 class Search(Request, frozen=True):
-    q: Annotated[str, Meta(min_length=1, description="The beginning of a user id or nickname.")]
+    q: Annotated[str, Meta(description="The beginning of a user id or nickname.")]
 
 
 class WhichUsers(Request, frozen=True):
-    user_ids: list[str]
+    user_ids: list[UserId]
 
 
 class UpdateUser(Request, frozen=True):
-    nickname: str | UnsetType = UNSET
-    avatar: str | UnsetType = UNSET
+    nickname: Nickname | UnsetType = UNSET
+    avatar: Avatar | UnsetType = UNSET
     extra: Any = UNSET
 
 
 class OtherUser(Request, frozen=True):
-    user_id: str
+    user_id: UserId
 
 
 class Login(Request, frozen=True):
-    user_id: str
-    password: str
-    platform_id: int = 5
-    device_id: str = ""
+    user_id: UserId
+    password: Password
+    platform_id: Annotated[int, _form(minimum=1, maximum=10)] = 5
+    device_id: Annotated[str, _form(maxLength=128)] = ""
 
 
 class Refresh(Request, frozen=True):
@@ -84,8 +104,8 @@ class Refresh(Request, frozen=True):
 
 
 class ChangePassword(Request, frozen=True):
-    old_password: str
-    new_password: str
+    old_password: Password
+    new_password: Password
 
 
 # -- messages --------------------------------------------------------------------------------------------
@@ -95,27 +115,27 @@ class Send(Request, frozen=True):
     """`content` is a string for text (`msg_type` 1 and 7), an object otherwise. Either `recv_id` or `group_id`
     is named. The sender is who is signed in; one named here must be the same."""
 
-    client_msg_id: str
+    client_msg_id: ClientMsgId
     content: str | dict[str, Any]
-    recv_id: str | None = None
-    group_id: str | None = None
-    msg_type: int = 1
-    mentions: list[str] = []
-    reply_to: str | None = None
+    recv_id: UserId | None = None
+    group_id: GroupId | None = None
+    msg_type: Annotated[int, _form(minimum=1, maximum=7)] = 1
+    mentions: Annotated[list[str], _form(maxItems=100)] = []
+    reply_to: MessageId | None = None
     extra: Any = None
-    send_id: str | None = None
-    sender_id: str | None = None
-    from_: str | None = msgspec.field(default=None, name="from")
+    send_id: UserId | None = None
+    sender_id: UserId | None = None
+    from_: UserId | None = msgspec.field(default=None, name="from")
 
 
 class WhichMessage(Request, frozen=True):
-    server_msg_id: Name
+    server_msg_id: MessageId
 
 
 class Pull(Request, frozen=True):
     """`begin_seq` with `end_seq` and `limit`, or `seqs`."""
 
-    conversation_id: Name
+    conversation_id: ConversationId
     begin_seq: Seq | UnsetType = UNSET
     end_seq: Seq | UnsetType = UNSET
     limit: Limit | UnsetType = UNSET
@@ -123,7 +143,7 @@ class Pull(Request, frozen=True):
 
 
 class History(Request, frozen=True):
-    conversation_id: Name
+    conversation_id: ConversationId
     before_seq: Seq | UnsetType = UNSET
     limit: Limit | UnsetType = UNSET
 
@@ -134,19 +154,19 @@ class Paging(Request, frozen=True):
 
 
 class SingleCursor(Request, frozen=True, rename="camel"):
-    peer_user_id: Name
+    peer_user_id: UserId
     last_seq: Seq | UnsetType = UNSET
     limit: SeedLimit | UnsetType = UNSET
 
 
 class GroupCursor(Request, frozen=True, rename="camel"):
-    group_id: Name
+    group_id: GroupId
     last_seq: Seq | UnsetType = UNSET
     limit: SeedLimit | UnsetType = UNSET
 
 
 class GroupSince(Request, frozen=True, rename="camel"):
-    group_id: Name
+    group_id: GroupId
     since_seq: Seq | UnsetType = UNSET
     limit: SeedLimit | UnsetType = UNSET
 
@@ -155,90 +175,90 @@ class GroupSince(Request, frozen=True, rename="camel"):
 
 
 class WhichConversations(Request, frozen=True):
-    conversation_ids: Annotated[list[str], Meta(description="None: all.")] | UnsetType = UNSET
+    conversation_ids: Annotated[list[ConversationId], Meta(description="None: all.")] | UnsetType = UNSET
 
 
 class WhichConversation(Request, frozen=True):
-    conversation_id: Name
+    conversation_id: ConversationId
 
 
 class UpdateConversation(Request, frozen=True):
-    conversation_id: str
+    conversation_id: ConversationId
     pinned: bool | UnsetType = UNSET
-    recv_msg_opt: int | UnsetType = UNSET
+    recv_msg_opt: Annotated[int, _form(minimum=0, maximum=2)] | UnsetType = UNSET
     hidden: bool | UnsetType = UNSET
 
 
 class MarkRead(Request, frozen=True):
     """Up to `seq`, or to the message `last_msg_id`."""
 
-    conversation_id: str
+    conversation_id: ConversationId
     seq: BodySeq | UnsetType = UNSET
-    last_msg_id: str | UnsetType = UNSET
+    last_msg_id: MessageId | UnsetType = UNSET
 
 
 # -- groups ----------------------------------------------------------------------------------------------
 
 
 class CreateGroup(Request, frozen=True):
-    name: str
-    member_ids: list[str]
-    avatar: str = ""
-    introduction: str = ""
-    join_policy: str = "open"
+    name: GroupName
+    member_ids: list[UserId]
+    avatar: Avatar = ""
+    introduction: Introduction = ""
+    join_policy: JoinPolicy = "open"
     extra: Any = None
 
 
 class WhichGroup(Request, frozen=True):
-    group_id: Name
+    group_id: GroupId
 
 
 class JoinGroup(Request, frozen=True):
-    group_id: str
-    message: str = ""
+    group_id: GroupId
+    message: Annotated[str, _form(maxLength=512)] = ""
 
 
 class DecideJoin(Request, frozen=True):
-    group_id: str
-    user_id: str
+    group_id: GroupId
+    user_id: UserId
     accept: bool
 
 
 class Invite(Request, frozen=True):
     error_names: ClassVar[dict[str, str]] = {"user_ids": "member_ids"}
 
-    group_id: str
-    user_ids: list[str]
+    group_id: GroupId
+    user_ids: list[UserId]
 
 
 class WhichMember(Request, frozen=True):
-    group_id: str
-    user_id: str
+    group_id: GroupId
+    user_id: UserId
 
 
 class SetRole(Request, frozen=True):
-    group_id: str
-    user_id: str
-    role: Annotated[str, Meta(description="`admin` or `member`.")]
+    group_id: GroupId
+    user_id: UserId
+    role: Annotated[str, _form(enum=["admin", "member"])]
 
 
 class Mute(Request, frozen=True):
-    group_id: str
+    group_id: GroupId
     duration_s: Annotated[int, Meta(description="0 lifts it, -1 is without end.")]
-    user_id: Annotated[str | None, Meta(description="None: everybody but owner and admins.")] = None
+    user_id: Annotated[UserId | None, Meta(description="None: everybody but owner and admins.")] = None
 
 
 class UpdateGroup(Request, frozen=True):
-    group_id: str
-    name: str | UnsetType = UNSET
-    avatar: str | UnsetType = UNSET
-    introduction: str | UnsetType = UNSET
-    announcement: str | UnsetType = UNSET
-    join_policy: str | UnsetType = UNSET
+    group_id: GroupId
+    name: GroupName | UnsetType = UNSET
+    avatar: Avatar | UnsetType = UNSET
+    introduction: Introduction | UnsetType = UNSET
+    announcement: Announcement | UnsetType = UNSET
+    join_policy: JoinPolicy | UnsetType = UNSET
 
 
 class Members(Request, frozen=True):
-    group_id: Name
+    group_id: GroupId
     cursor: Cursor | UnsetType = UNSET
     limit: Limit | UnsetType = UNSET
 

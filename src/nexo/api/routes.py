@@ -10,6 +10,7 @@ from nexo.api import conversations, groups, messages, requests, shapes, status, 
 from nexo.api.call import Route, route
 from nexo.api.decoding import shape_errors
 from nexo.core.model import Receipts
+from nexo.core.shapes import SentShape
 from nexo.service.tokens import SignedIn
 
 _LIMITED = "too_many_requests"
@@ -63,7 +64,7 @@ ROUTES: tuple[Route, ...] = (
     ),
     # messages
     route(
-        "POST", "/msg/send", messages.send, requests.Send, shapes.SentShape,
+        "POST", "/msg/send", messages.send, requests.Send, SentShape,
         "Send a message; again with the same client_msg_id it is the same message",
         "missing_receiver", "missing_reply_to", "cannot_send_to_self", "identity_mismatch", "user_not_found",
         "message_not_found", "blocked", "group_not_found", "group_not_available", "not_group_member",

@@ -16,7 +16,6 @@ from nexo.core.model import (
     OfflinePage,
     Page,
     Role,
-    Sent,
     User,
 )
 from nexo.core.shapes import CamelMessage, MessageShape, camel_message, is_important, message_shape
@@ -66,18 +65,6 @@ def user_shape(user: User) -> UserShape:
 # -- messages --------------------------------------------------------------------------------------------
 
 
-class SentShape(Struct):
-    """`content` is there when the filter changed it."""
-
-    server_msg_id: str
-    client_msg_id: str | None
-    conversation_id: str
-    seq: int
-    send_at: int
-    status: Literal["saved"] = "saved"
-    content: Raw | UnsetType = UNSET
-
-
 class Messages(Struct):
     """Everything visible below `next_seq` has been given (newest first: everything from `next_seq` on)."""
 
@@ -105,20 +92,6 @@ class Recalled(Struct):
 
     server_msg_id: str
     seq: int
-
-
-def sent_shape(sent: Sent) -> SentShape:
-    message = sent.message
-    shape = SentShape(
-        str(message.server_msg_id),
-        message.client_msg_id,
-        message.conversation_id,
-        message.seq,
-        message.send_at,
-    )
-    if sent.content_changed:
-        shape.content = Raw(message.content.encode())
-    return shape
 
 
 def messages_shape(page: Page) -> Messages:

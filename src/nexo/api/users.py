@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET
-
 from nexo.api import requests
 from nexo.api.call import Caller, Services
 from nexo.api.shapes import Empty, UserIds, UserOnline, Users, UserShape, UsersOnline, user_shape
@@ -42,8 +40,7 @@ async def change_password(services: Services, caller: Caller, request: requests.
 
 
 async def info(services: Services, caller: Caller, request: requests.WhichUser) -> UserShape:
-    user_id = caller.user_id if request.user_id is UNSET else request.user_id
-    return user_shape(await services.accounts.info(user_id))
+    return user_shape(await services.accounts.info(request.user_id or caller.user_id))
 
 
 async def search(services: Services, caller: Caller, request: requests.Search) -> Users:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeVar
+
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
@@ -42,9 +44,17 @@ class MessageShape(Struct):
     recalled_at: int | UnsetType = UNSET
 
 
+M = TypeVar("M", bound=MessageShape)
+
+
 def message_shape(message: Message) -> MessageShape:
+    return message_as(MessageShape, message)
+
+
+def message_as(form: type[M], message: Message) -> M:
+    """A message in a form that has more fields than every message; the caller fills those in."""
     group_id = group_of(message.conversation_id)
-    shape = MessageShape(
+    shape = form(
         str(message.server_msg_id),
         message.client_msg_id,
         message.conversation_id,
@@ -67,6 +77,27 @@ def message_shape(message: Message) -> MessageShape:
         shape.quote = QuoteShape(str(quote.server_msg_id), quote.sender_id, quote.msg_type, quote.text)
     if message.recalled_at is not None:
         shape.recalled_at = message.recalled_at
+    return shape
+
+
+class SentShape(Struct):
+    """The answer to a send. `content` is there when the filter changed it."""
+
+    server_msg_id: str
+    client_msg_id: str | None
+    conversation_id: str
+    seq: int
+    send_at: int
+    status: Literal["saved"] = "saved"
+    content: Raw | UnsetType = UNSET
+
+
+def sent_shape(message: Message, content_changed: bool) -> SentShape:
+    shape = SentShape(
+        str(message.server_msg_id), message.client_msg_id, message.conversation_id, message.seq, message.send_at
+    )
+    if content_changed:
+        shape.content = Raw(message.content.encode())
     return shape
 
 

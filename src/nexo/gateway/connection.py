@@ -206,8 +206,8 @@ class Connection:
         try:
             command, ref = self.dialect.decode(payload, self.user_id)
         except BadFrame as bad:
-            if not self.signed_in and bad.error.name not in ("bad_json", "missing_type", "unknown_type"):
-                self._answer_unsigned(bad.error)
+            if not self.signed_in and not bad.violation:
+                self._answer_unsigned(bad)
             elif self._within_rate(self._frames, bad.ref, None):
                 if bad.violation:
                     self._violation(bad.error, bad.ref)
@@ -484,10 +484,10 @@ class Connection:
         log.info("connection_dropped", conn=self.conn_id, user=self.user_id, reason=error.name)
         self.link.close(error.row.close_code, error.name)
 
-    def _answer_unsigned(self, error: NexoError) -> None:
+    def _answer_unsigned(self, bad: BadFrame) -> None:
         """Before signing in, only AUTH, PING and PONG are answered."""
-        if error.name == "missing_token" or error.name.startswith("bad_"):
-            self.fail_sign_in(error)
+        if bad.signs_in:
+            self.fail_sign_in(bad.error)
         else:
             self.drop("unauthorized")
 

@@ -125,9 +125,11 @@ class Receipts:
         remembered = self._authors.get(name)
         if remembered and remembered[0][0] <= low + 1:
             last: dict[str, tuple[int, int]] = {}
-            for seq, server_msg_id, sender_id in remembered:
-                if low < seq <= high and seq > last.get(sender_id, (0, 0))[0]:
-                    last[sender_id] = (seq, server_msg_id)
+            for seq, server_msg_id, sender_id in reversed(remembered):  # newest first, and in order
+                if seq <= low:
+                    break
+                if seq <= high:
+                    last.setdefault(sender_id, (seq, server_msg_id))
             self._push(name, user_id, ack_type, last, origin)
         else:
             self._spawn(self._look_and_push(name, user_id, ack_type, low, high, origin))

@@ -61,6 +61,22 @@ class Conversations:
     ) -> Page:
         return await self._messages.history(user_id, conversation_id, before_seq, limit)
 
+    async def history_before(
+        self, user_id: str, conversation_id: str, before_msg_id: str | int, limit: int | None = None
+    ) -> Page:
+        """As `history`, below a message: one of another conversation, or that the user may not see, is unknown."""
+        message = await self._messages.find(user_id, parse_server_msg_id(before_msg_id))
+        if message.conversation_id != conversation_id:
+            raise NexoError("message_not_found")
+        return await self._messages.history(user_id, conversation_id, message.seq, limit)
+
+    async def last_messages(self, user_id: str, conversation_ids: Sequence[str]) -> tuple[list[Message], bool]:
+        """The last message of each; whether some did not fit into a reply."""
+        if len(conversation_ids) > SEQS_MAX:
+            raise NexoError("bad_conversation_id", f"At most {SEQS_MAX} messages can be asked for at once")
+        known = [name for name in conversation_ids if peers_of(name) or group_of(name)]
+        return await self._messages.last_messages(user_id, known)
+
     async def offline(
         self,
         user_id: str,

@@ -12,7 +12,7 @@ import structlog
 
 from nexo.config import Config, StoreUrl
 from nexo.errors import NexoError
-from nexo.ids import IdGenerator, now_ms
+from nexo.ids import COUNTER_MAX, IdGenerator, now_ms
 from nexo.store import leases
 from nexo.store.engine import CommitUnknown, Conflict, Engine, MakeScript, StoreError, Transient, write
 from nexo.store.mysql import MysqlDriver
@@ -62,7 +62,8 @@ class LeasedIds(IdGenerator):
         with self._lock:
             self.node = node
             self._set_node(node)
-            self._last_ms = max(self._last_ms, not_before_ms)
+            if not_before_ms >= self._last_ms:
+                self._last_ms, self._counter = not_before_ms, COUNTER_MAX
 
 
 class Database:

@@ -17,7 +17,7 @@ RENEW_S = 20
 
 
 def take_node(sql: Sql, holder: str) -> Script[tuple[int, int]]:
-    """A free node number and the millisecond before which it must not be used."""
+    """A free node number and the last millisecond in which it may have been used."""
     now_ms = yield NOW
     found = yield query(f"SELECT node,expires_at,last_ms FROM node_leases ORDER BY node{sql.for_update}")
     taken = {row[0] for row in found}

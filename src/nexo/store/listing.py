@@ -137,6 +137,25 @@ def _entry(row: tuple[Any, ...]) -> ConversationEntry:
     )
 
 
+def last_messages(
+    sql: Sql, user_id: str, conversation_ids: Sequence[str], max_bytes: int
+) -> Script[tuple[list[Message], bool]]:
+    """The last visible message of each, in the order asked for; whether some did not fit."""
+    chosen = sql.one_of("c.conversation_id", conversation_ids)
+    found = yield query(
+        f"SELECT p.conversation_id,{rows.columns(rows.MESSAGE, 'msg')} FROM "
+        f"(SELECT c.conversation_id,m.conv,{_HEAD} AS head {_MINE} AND {chosen.sql}) p "
+        "JOIN messages msg ON msg.conv=p.conv AND msg.seq=p.head",
+        user_id,
+        *chosen.params,
+    )
+    by_name = {row[0]: rows.message(tuple(row)[1:], row[0]) for row in found}
+    messages = [by_name[name] for name in dict.fromkeys(conversation_ids) if name in by_name]
+    yield from _quote(sql, user_id, messages)
+    given = cut(messages, max_bytes)
+    return given, len(given) < len(messages)
+
+
 def _quote(sql: Sql, user_id: str, messages: Iterable[Message]) -> Script[None]:
     """Quotes for messages of many conversations; their targets may be in earlier spans."""
     replies = [message for message in messages if message.reply_to is not None]

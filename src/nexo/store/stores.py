@@ -71,6 +71,11 @@ class SqlMessages:
             lambda: history.history(self._sql, user_id, conversation_id, before_seq, count, self._max_bytes)
         )
 
+    async def last_messages(self, user_id: str, conversation_ids: Sequence[str]) -> tuple[list[Message], bool]:
+        return await self._database.look(
+            lambda: listing.last_messages(self._sql, user_id, conversation_ids, self._max_bytes)
+        )
+
     async def offline(
         self, user_id: str, cursor: str | None, limit: int | None, baselines: Mapping[str, int]
     ) -> OfflinePage:

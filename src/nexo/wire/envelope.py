@@ -91,7 +91,7 @@ def _bad_frame(data: bytes, error: msgspec.DecodeError) -> BadFrame:
     client_msg_id, server_msg_id = found.get("clientMsgId"), found.get("serverMsgId")
     ref = Ref(
         client_msg_id if isinstance(client_msg_id, str) else None,
-        server_msg_id if isinstance(server_msg_id, str) else None,
+        str(server_msg_id) if type(server_msg_id) in (str, int) else None,
     )
     where = _PATH.search(str(error))
     field = where.group(1) if where else ""
@@ -100,7 +100,8 @@ def _bad_frame(data: bytes, error: msgspec.DecodeError) -> BadFrame:
         return BadFrame(NexoError("missing_type", "type must be a string"), ref, violation=True)
     if name not in ERRORS:
         name = "bad_request"
-    return BadFrame(NexoError(name, f"The field {field} has the wrong type" if field else None), ref)
+    detail = f"The field {field} has the wrong type" if field else None
+    return BadFrame(NexoError(name, detail), ref, signs_in=found.get("type") == "AUTH")
 
 
 def _seq(value: int | str | None, default: int | None = None) -> int | None:
@@ -220,7 +221,7 @@ class MessageFrame(Struct, rename="camel"):
     server_msg_id: str
     client_msg_id: str | None
     conversation_id: str
-    msg_seq: int
+    msg_seq: int | UnsetType
     sender: str = msgspec.field(name="from")
     to: str | UnsetType = UNSET
     group_id: str | UnsetType = UNSET
@@ -235,18 +236,20 @@ class MessageFrame(Struct, rename="camel"):
     important: bool | UnsetType = UNSET
     silent: bool | UnsetType = UNSET
     resend: bool | UnsetType = UNSET
+    provisional: bool | UnsetType = UNSET
     ts: int = 0
 
 
 def message_frame(message: Message, pushed: events.Pushed | None = None) -> MessageFrame:
     group_id = message.group_id
     quote = message.quote if pushed is None or pushed.quoted else None
+    provisional = pushed is not None and pushed.provisional
     return MessageFrame(
         "GROUP_EVENT" if message.is_event else "SINGLE_CHAT" if group_id is None else "GROUP_CHAT",
         str(message.server_msg_id),
         message.client_msg_id,
         message.conversation_id,
-        message.seq,
+        UNSET if provisional else message.seq,  # it has no place yet
         message.sender_id,
         UNSET if group_id is not None else message.recv_id or UNSET,
         UNSET if group_id is None else group_id,
@@ -268,12 +271,18 @@ def message_frame(message: Message, pushed: events.Pushed | None = None) -> Mess
         True if pushed is not None and pushed.important else UNSET,
         True if pushed is not None and pushed.silent else UNSET,
         True if pushed is not None and pushed.resend else UNSET,
+        provisional or UNSET,
         message.send_at,
     )
 
 
 class Envelope:
     name = "nexo.envelope.v1"
+    signs_in = True
+    catches_up = True
+
+    def for_connection(self, token: str | None) -> Envelope:
+        return self
 
     def decode(self, frame: bytes, user_id: str | None) -> tuple[commands.Command, Ref | None]:
         try:
@@ -295,7 +304,7 @@ class Envelope:
                 raise NexoError("identity_mismatch")
             return build(found), ref
         except NexoError as error:
-            raise BadFrame(error, ref) from None
+            raise BadFrame(error, ref, signs_in=build is _auth) from None
 
     def encode(self, event: events.Event, ref: Ref | None = None) -> bytes:
         return _ENCODERS[type(event)](event, ref)
@@ -303,23 +312,24 @@ class Envelope:
 
 def _encode_pushed(event: events.Pushed, ref: Ref | None) -> bytes:
     if event.message.msg_type == MsgType.RECALLED:
-        return _encode_recall_event(event.message)
+        return _encode_recall_event(event.message, event.resend)
     return _encode(message_frame(event.message, event))
 
 
-def _encode_recall_event(message: Message) -> bytes:
+def _encode_recall_event(message: Message, resend: bool) -> bytes:
     """The recall event is told as what it means; `msgSeq` is the event's own."""
     target = msgspec.json.decode(message.content)
-    return _encode(
-        {
-            "type": "MESSAGE_REVOKED",
-            "serverMsgId": target["server_msg_id"],
-            "conversationId": message.conversation_id,
-            "msgSeq": message.seq,
-            "from": message.sender_id,
-            "ts": message.send_at,
-        }
-    )
+    frame = {
+        "type": "MESSAGE_REVOKED",
+        "serverMsgId": target["server_msg_id"],
+        "conversationId": message.conversation_id,
+        "msgSeq": message.seq,
+        "from": message.sender_id,
+        "ts": message.send_at,
+    }
+    if resend:
+        frame["resend"] = True
+    return _encode(frame)
 
 
 class _SavedFrame(Struct, rename="camel"):
@@ -346,6 +356,29 @@ def _encode_saved(event: events.Saved, ref: Ref | None) -> bytes:
             message.send_at,
             Raw(message.content.encode()) if event.content_changed else UNSET,
         )
+    )
+
+
+def _encode_accepted(event: events.Accepted, ref: Ref | None) -> bytes:
+    return _encode(
+        {
+            "type": "ACK",
+            "ackType": "accepted",
+            "clientMsgId": event.client_msg_id,
+            "serverMsgId": str(event.server_msg_id),
+            "conversationId": event.conversation_id,
+        }
+    )
+
+
+def _encode_withdrawn(event: events.Withdrawn, ref: Ref | None) -> bytes:
+    return _encode(
+        {
+            "type": "MESSAGE_WITHDRAWN",
+            "serverMsgId": str(event.server_msg_id),
+            "conversationId": event.conversation_id,
+            "reason": event.reason,
+        }
     )
 
 
@@ -468,13 +501,18 @@ def _encode_presence(event: events.Presence, ref: Ref | None) -> bytes:
 def _encode_failed(event: events.Failed, ref: Ref | None) -> bytes:
     error = event.error
     frame: dict[str, Any] = {"type": "ERROR", "reason": error.name, "detail": error.detail}
-    if ref is not None and ref.client_msg_id is not None:
-        frame["clientMsgId"] = ref.client_msg_id
+    client_msg_id = event.client_msg_id if ref is None else ref.client_msg_id
+    if client_msg_id is not None:
+        frame["clientMsgId"] = client_msg_id
     if ref is not None and ref.server_msg_id is not None:
         frame["serverMsgId"] = ref.server_msg_id
     if error.retry_after_ms is not None:
         frame["retryAfterMs"] = error.retry_after_ms
     return _encode(frame)
+
+
+def _say_nothing(event: events.Event, ref: Ref | None) -> bytes:
+    return b""
 
 
 _ENCODERS: dict[type, Callable[[Any, Ref | None], bytes]] = {
@@ -495,6 +533,20 @@ _ENCODERS: dict[type, Callable[[Any, Ref | None], bytes]] = {
     events.IsTyping: _encode_typing,
     events.Presence: _encode_presence,
     events.Failed: _encode_failed,
+    events.Accepted: _encode_accepted,
+    events.Withdrawn: _encode_withdrawn,
+    # what a client here need not be told, or cannot ask for
+    events.Done: _say_nothing,
+    events.TokensIssued: _say_nothing,
+    events.Registered: _say_nothing,
+    events.OfflinePulled: _say_nothing,
+    events.LastMessages: _say_nothing,
+    events.ConversationsListed: _say_nothing,
+    events.GroupShown: _say_nothing,
+    events.GroupsListed: _say_nothing,
+    events.MembersListed: _say_nothing,
+    events.Joined: _say_nothing,
+    events.Invited: _say_nothing,
 }
 
 DIALECT = Envelope()

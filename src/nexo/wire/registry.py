@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from nexo.errors import NexoError
 from nexo.wire import envelope
+from nexo.wire.command import codec as command
 from nexo.wire.dialect import Dialect
+from nexo.wire.request import codec as request
 
-DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (envelope.DIALECT,)}
+DIALECTS: dict[str, Dialect] = {
+    dialect.name: dialect for dialect in (envelope.DIALECT, request.DIALECT, command.DIALECT)
+}
+
+PATHS: dict[str, Dialect] = {"/ws": envelope.DIALECT, "/ws/cmd": command.DIALECT}
+# the query of a handshake that only one dialect has
+QUERIES: dict[str, Dialect] = {"send_id": request.DIALECT, "v": request.DIALECT}
 
 
-def choose(path: str, query: str, subprotocols: tuple[str, ...]) -> tuple[Dialect, str | None] | None:
-    """The dialect by subprotocol, else by path; None when none of the subprotocols is known."""
+def choose(path: str, query: Collection[str], subprotocols: Collection[str]) -> tuple[Dialect, str | None]:
+    """The dialect and the subprotocol to confirm: the first of those offered that is known, else by path and
+    by the names in the query."""
+    if path not in PATHS:
+        raise NexoError("not_found", f"WebSockets are at {' and '.join(PATHS)}")
     for name in subprotocols:
         if name in DIALECTS:
             return DIALECTS[name], name
     if subprotocols:
-        return None
-    return DIALECTS[envelope.DIALECT.name], None
+        offered, known = ", ".join(subprotocols)[:200], ", ".join(DIALECTS)
+        raise NexoError("bad_request", f"No known WebSocket subprotocol among {offered}; this server has {known}")
+    if path == "/ws":
+        for name in query:
+            if name in QUERIES:
+                return QUERIES[name], None
+    return PATHS[path], None
