@@ -121,7 +121,8 @@ def make_server(core: Core, secret: str, metrics: Metrics) -> tuple[Server, Acco
         sending=core.sending,
         acknowledging=core.acknowledging,
         conversations=core.conversations,
-        send_limits=limits.sends,
+        groups=core.groups,
+        limits=limits,
     )
     metrics.gauge("nexo_connections", "Open connections.", lambda: len(gateway.connections))
     metrics.gauge("nexo_sends_waiting", "Sends that were taken and not answered.", lambda: store.committer.under_way)

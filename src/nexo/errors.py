@@ -102,8 +102,8 @@ def _rows() -> list[ErrorRow]:
     add(4009, "ack_not_allowed", 403, "You may not acknowledge what you cannot see.")
 
     # 5000: the server
-    add(5001, "server_busy", 503, "The server cannot take this now; try again.", retry=True)
-    add(5002, "internal_error", 500, "The server failed; the log has the cause.", retry=True)
+    add(5001, "server_busy", 503, "The server cannot take this now; try again.", retry=True, reconnect=True)
+    add(5002, "internal_error", 500, "The server failed; the log has the cause.", retry=True, reconnect=True)
     add(5003, "too_many_requests", 429, "Too many requests; wait and try again.", retry=True, reconnect=True)
     add(
         5004,

@@ -80,6 +80,10 @@ def group_of(conversation_id: str) -> str | None:
     return group_id if conversation_id.startswith("sg_") and is_group_id(group_id) else None
 
 
+def is_conversation_id(value: str) -> bool:
+    return peers_of(value) is not None or group_of(value) is not None
+
+
 def peer_of(conversation_id: str, user_id: str) -> str | None:
     """The other side of a single chat in which `user_id` takes part."""
     peers = peers_of(conversation_id)

@@ -123,6 +123,9 @@ def with_examples(document: dict[str, Any], values: dict[str, list[Any]]) -> dic
             for parameter in operation.get("parameters", []):
                 if parameter["name"] in values:
                     parameter["schema"]["examples"] = values[parameter["name"]]
+    whole = {"client_msg_id": "tried", "content": "hello", "recv_id": "bob"}
+    body = document["paths"]["/msg/send"]["post"]["requestBody"]["content"]["application/json"]
+    body["examples"] = {"a text": {"value": whole}}
     for schema in document["components"]["schemas"].values():
         for name, about in schema.get("properties", {}).items():
             if name in values:

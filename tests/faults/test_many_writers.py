@@ -73,7 +73,6 @@ async def test_every_message_from_two_processes_at_once_is_stored_once(core_url:
     assert sum(ack.fresh for ack in acks) == len(wanted), "one of the two wrote it, the other found it"
     assert len({ack.conversation_id for ack in acks}) == 20
     assert errors_in(lines).keys() <= {"server_busy"}
-    print(took_s, errors_in(lines))
     assert took_s < 60
 
 
@@ -96,3 +95,28 @@ async def test_the_first_message_of_a_chat_from_two_processes_at_once_makes_one_
     assert len(stored) == 60
     assert Counter(ack.conversation_id for ack in acks) == {f"si_{x}:{y}": 2 for x, y in strangers}
     assert errors_in(lines) == {}
+
+
+async def test_a_quiet_process_is_not_starved_by_busy_ones(core_url: str) -> None:
+    async with open_test_core(core_url, PEOPLE):
+        pass
+    *busy_pairs, (quiet, peer) = PAIRS
+    plans = [
+        [
+            {"sender": a, "prefix": f"busy{process}{a}-", "targets": [{"recv_id": b}], "inflight": 50}
+            for a, b in busy_pairs
+        ]
+        for process in range(2)
+    ]
+    plans.append([{"sender": quiet, "prefix": "quiet", "targets": [{"recv_id": peer}], "end": 50}])
+    async with AsyncExitStack() as stack:
+        *busy, last = await started(stack, core_url, plans)
+        for program in busy:
+            await program.say("GO")
+            await program.wait_for("ACK", count=100)
+        await last.say("GO")
+        await last.wait_for("DONE", timeout_s=30)
+        for program in busy:
+            await program.kill()
+    assert errors_in(last.lines) == {}
+    await check_acks(core_url, acks_in(line for program in (*busy, last) for line in program.lines))

@@ -77,10 +77,7 @@ async def run_stream(sending: Sending, stream: Stream) -> None:
             task.result()
 
 
-async def main(url: str) -> None:
-    lines = asyncio.StreamReader()
-    loop = asyncio.get_running_loop()
-    stdin, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+async def run(url: str, lines: asyncio.StreamReader) -> None:
     plan = msgspec.json.decode(await lines.readline(), type=Plan)
     store = Store(load(env={}, flags={"store.url": url, **plan.settings}))
     await store.open()
@@ -94,6 +91,15 @@ async def main(url: str) -> None:
             say("DONE")
     finally:
         await store.close()
+
+
+async def main(url: str) -> None:
+    lines = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    stdin, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+    try:
+        await run(url, lines)
+    finally:
         stdin.close()
 
 

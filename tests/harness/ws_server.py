@@ -10,28 +10,32 @@ from typing import Any
 
 import uvicorn
 
-from harness.ws_client import PATIENCE_S
+from harness.ws_client import CLOSE, PATIENCE_S, RawClient, Received, open_client
 from nexo.gateway.links import make_protocol
 from nexo.gateway.websocket import Accept, Limits, Link, Refuse, Request, text_frame
 
 Decision = Accept | Refuse | Awaitable[Accept | Refuse]
 
+HIGH, LOW = 150_000, 40_000  # not uvloop's own marks
+PATIENT = Limits(message_bytes=1000, high_water_bytes=HIGH, low_water_bytes=LOW, close_wait_s=PATIENCE_S)
+HASTY = Limits(message_bytes=1000, high_water_bytes=HIGH, low_water_bytes=LOW, close_wait_s=0.2)
+
 
 class ScriptedPeer:
-    """Notes every call; answers each read with the messages it brought, joined, as the gateway does."""
+    """Notes every call, then runs the script of that name; answers each read with its messages, joined."""
 
     def __init__(self, *, echo: bool = True, **scripts: Callable[..., None]) -> None:
         self.calls: list[tuple[str, Any]] = []
         self.link: Link
         self._echo = echo
-        self._scripts = scripts
+        self.scripts = scripts
         self._answers: list[bytes] = []
         self._changed = asyncio.Event()
 
     def _note(self, name: str, value: Any = None) -> None:
         self.calls.append((name, value))
         self._changed.set()
-        script = self._scripts.get(name)
+        script = self.scripts.get(name)
         if script is not None:
             script(*([] if value is None else [value]))
 
@@ -157,3 +161,36 @@ async def scripted_server(
                     await peer.until("closed")
             for task in server.server_state.tasks:
                 task.cancel()
+
+
+@contextlib.asynccontextmanager
+async def one_client(
+    implementation: str,
+    peer: ScriptedPeer | None = None,
+    limits: Limits = PATIENT,
+    *,
+    tight: bool = False,
+) -> AsyncIterator[tuple[RawClient, ScriptedPeer]]:
+    """A server and one raw client with an open WebSocket; `tight` leaves the kernel little room in between."""
+    buffer_bytes = 4096 if tight else None
+    async with scripted_server(implementation, limits, send_buffer_bytes=buffer_bytes) as server:
+        server.gate.decision = lambda _: server.gate.accept(peer)
+        async with open_client(server.port, receive_buffer_bytes=buffer_bytes) as client:
+            opened = server.gate.peer
+            await opened.until("opened")
+            yield client, opened
+
+
+def closing(frames: list[Received]) -> int | None:
+    """The code of the close frame, which must be the last frame."""
+    assert [received.opcode for received in frames].count(CLOSE) == 1, frames
+    return frames[-1].close_code
+
+
+async def failed_with(client: RawClient, peer: ScriptedPeer) -> int | None:
+    """The code that the server failed the connection with; nothing but a close frame may come."""
+    frames = await client.rest()
+    assert len(frames) == 1, frames
+    client.sock.close()
+    assert await peer.until("closed") == [None]
+    return closing(frames)

@@ -40,16 +40,16 @@ def make_document(routes: Iterable[Route]) -> Json:
     for row in rows:
         paths.setdefault(row.path, {})[row.method.lower()] = _operation(row, schemas)
     paths["/metrics"] = {"get": _metrics_operation()}
-    queries = {row.request.__name__ for row in rows if not row.has_body} | {Nothing.__name__}
-    bodies = {row.request.__name__ for row in rows if row.has_body}
+    bodies = {row.request for row in rows if row.has_body and row.request is not Nothing}
+    unused = {row.request.__name__ for row in rows if row.request not in bodies}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Nexo", "version": __version__, "description": _ABOUT},
         "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
         "paths": paths,
         "components": {
-            # the queries are told parameter by parameter
-            "schemas": {name: schema for name, schema in schemas.items() if name not in queries - bodies},
+            # queries are told parameter by parameter
+            "schemas": {name: schema for name, schema in schemas.items() if name not in unused},
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
         },
     }

@@ -196,7 +196,9 @@ class Limits(Section, frozen=True):
     logins_per_min: Annotated[
         int, about("Passwords that may be tried for one user from one address; 0: any number.", ge=0)
     ] = 5
-    registers_per_min: Annotated[int, about("Users that may be registered from one address; 0: any number.", ge=0)] = 600
+    registers_per_min: Annotated[int, about("Users that may be registered from one address; 0: any number.", ge=0)] = (
+        600
+    )
     group_creates_per_min: Annotated[int, about("Groups that one user may create; 0: any number.", ge=0)] = 60
 
 

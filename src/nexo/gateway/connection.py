@@ -21,6 +21,7 @@ from msgspec import Struct
 from nexo.core import commands, events
 from nexo.core.model import Draft, Sent, Session
 from nexo.errors import NexoError
+from nexo.gateway.handshake import encode_outcome
 from nexo.gateway.rates import Rate
 from nexo.gateway.websocket import Link, text_frame
 from nexo.wire.dialect import BadFrame, Dialect
@@ -33,6 +34,7 @@ REQUESTS_MAX = 32  # database requests of one connection under way at the same t
 HELD_MAX = 1000  # pushes that wait for SYNC
 RESYNC_PAUSE_S = 5.0
 REFUSAL_HOLD_S = 5.0
+FOR_ALL = frozenset((commands.Register, commands.RefreshToken))  # need nobody signed in
 
 
 class Rules(Struct, frozen=True):
@@ -60,12 +62,13 @@ class Host(Protocol):
 
     def gone(self, connection: Connection) -> None: ...
 
-    async def sign_in(self, connection: Connection, command: commands.Auth) -> None: ...
+    async def sign_in(self, connection: Connection, command: commands.Auth | commands.Login, ref: Any) -> None: ...
 
     async def admit(self, connection: Connection, session: Session) -> None:
         """The session was checked with the upgrade: go on from there."""
 
-    async def renew(self, connection: Connection, token: str) -> None: ...
+    async def renew(self, connection: Connection, token: str) -> events.SignedIn:
+        """A newer token of the same user extends the connection."""
 
     def charge_send(self, user_id: str) -> int:
         """0, or the milliseconds to wait before this user may send again."""
@@ -103,6 +106,7 @@ class Connection:
         "_touched",
         "_unblocked",
         "_violations",
+        "asks_outcome",
         "blocked_bytes",
         "blocked_since",
         "closing",
@@ -132,7 +136,8 @@ class Connection:
         self.conn_id = conn_id
         self.remote = remote
         self.device_id = ""
-        self.presigned: Session | None = None  # a token came with the upgrade and was good
+        self.presigned: Session | NexoError | None = None  # what became of a token that came with the upgrade
+        self.asks_outcome = False  # the first frame tells it
         self.signing_in = False
         self.closing = False
         self.opened_at = self.last_seen = self.last_ping = time.monotonic()
@@ -177,10 +182,10 @@ class Connection:
     def opened(self, link: Link) -> None:
         self.link = link
         self.host.arrived(self)
-        if self.presigned is not None:
-            self.signing_in = True
-            self._parked = []
-            link.pause_reading()
+        if isinstance(self.presigned, NexoError):
+            self.fail_sign_in(self.presigned)
+        elif self.presigned is not None:
+            self._park()
             self.host.spawn(self.host.admit(self, self.presigned))
 
     def seen(self) -> None:
@@ -200,8 +205,8 @@ class Connection:
     def text(self, payload: bytes) -> None:
         if self.closing:
             return
-        if self._parked is not None:  # signing in: what was sent behind AUTH waits for its outcome
-            self._parked.append(payload)  # one read's worth: nothing more is read meanwhile
+        if self._parked is not None:
+            self._parked.append(payload)
             return
         try:
             command, ref = self.dialect.decode(payload, self.user_id)
@@ -214,6 +219,9 @@ class Connection:
                 else:
                     self.reply(events.Failed(bad.error), bad.ref)
             return
+        self._take(command, ref)
+
+    def _take(self, command: commands.Command, ref: Any) -> None:
         kind = type(command)
         if kind is commands.Send and self.signed_in:
             if self._within_rate(self._frames, ref, command):
@@ -258,22 +266,25 @@ class Connection:
         if kind is commands.Pong:
             self._within_rate(self._acks, ref, command)
             return
+        if isinstance(command, commands.WithToken):
+            self._park()
+            self.host.spawn(self._renew_first(command, ref))
+            return
         if not self._within_rate(self._frames, ref, command):
             return
         if kind is commands.Ping:
             self.reply(events.Pinged(), ref)
-        elif kind is commands.Auth:
+        elif kind is commands.Auth or kind is commands.Login:
             if self.signed_in:
                 self.reply(events.Failed(NexoError("bad_request", "Signed in already; use REAUTH")), ref)
                 return
-            self.signing_in = True
-            self._parked = []
-            self.link.pause_reading()
-            self.host.spawn(self.host.sign_in(self, command))  # type: ignore[arg-type]
-        elif not self.signed_in:
-            self.drop("unauthorized")
+            self._park()
+            self.host.spawn(self.host.sign_in(self, command, ref))  # type: ignore[arg-type]
+        elif not self.signed_in and kind not in FOR_ALL:
+            self.drop("unauthorized", ref=ref)
         elif kind is commands.Typing:
             self.host.typing(self, command)  # type: ignore[arg-type]
+            self.reply(events.Done(), ref)
         elif self._requests >= REQUESTS_MAX:
             busy = NexoError("server_busy", "Too many requests of this connection are under way", retry_after_ms=200)
             self.reply(events.Failed(busy), ref)
@@ -282,21 +293,50 @@ class Connection:
             self.host.spawn(self._perform(command, ref))
 
     async def _perform(self, command: commands.Command, ref: Any) -> None:
+        if not self.signed_in:
+            self.opened_at = time.monotonic()  # the time to sign in begins anew
         try:
             if isinstance(command, commands.Reauth):
-                await self.host.renew(self, command.token)
+                self.reply(await self.host.renew(self, command.token), ref)
             else:
                 await self.host.perform(self, command, ref)
         except NexoError as error:
-            if isinstance(command, commands.Reauth):
-                self.fail_sign_in(error)
-            elif not self.closing:
+            if isinstance(command, commands.Reauth) and not error.row.retry:
+                self._refuse_token(error, ref)
+            else:
                 self.reply(events.Failed(error), ref)
         except Exception:
             log.exception("request_failed", conn=self.conn_id, command=type(command).__name__)
             self.reply(events.Failed(NexoError("internal_error")), ref)
         finally:
             self._requests -= 1
+
+    async def _renew_first(self, command: commands.WithToken, ref: Any) -> None:
+        """The request waits for its token, and what was sent behind it for the request."""
+        try:
+            await self.host.renew(self, command.token)
+        except NexoError as error:
+            self._refuse_token(error, ref)
+            return
+        except Exception:
+            log.exception("renewal_failed", conn=self.conn_id)
+            self.fail_sign_in(NexoError("internal_error"), ref)
+            return
+        if not self.closing:
+            self._take(command.command, ref)
+        self.unpark()
+
+    def _refuse_token(self, error: NexoError, ref: Any) -> None:
+        if error.name == "reauth_uid_mismatch":
+            self.drop(error.name, ref=ref)
+        else:
+            self.fail_sign_in(error, ref)
+
+    def _park(self) -> None:
+        """What is sent behind this waits for its outcome: one read's worth, nothing more is read meanwhile."""
+        self.signing_in = True
+        self._parked = []
+        self.link.pause_reading()
 
     def unpark(self) -> None:
         """Signing in is over: go on with what was sent behind it."""
@@ -394,7 +434,14 @@ class Connection:
 
     def reply(self, event: events.Event, ref: Any = None) -> None:
         if not self.closing:
-            self._write(text_frame(self.dialect.encode(event, ref)))
+            payload = self.dialect.encode(event, ref)
+            if payload:
+                self._write(text_frame(payload))
+
+    def tell_outcome(self, error: NexoError | None) -> None:
+        """Of the handshake, once, if the client asked for it."""
+        self.asks_outcome = False
+        self._write(text_frame(encode_outcome(error)))
 
     def push(self, frame: bytes) -> None:
         """Hand over a frame that others get too. What cannot be taken is made good by RESYNC."""
@@ -460,7 +507,9 @@ class Connection:
 
     # -- ending ------------------------------------------------------------------------------------------
 
-    def drop(self, error_name: str, detail: str | None = None, retry_after_ms: int | None = None) -> None:
+    def drop(
+        self, error_name: str, detail: str | None = None, retry_after_ms: int | None = None, ref: Any = None
+    ) -> None:
         """Tell why and close. A connection that cannot even take that is reset."""
         if self.closing:
             return
@@ -469,13 +518,16 @@ class Connection:
             self.closing = True
             self.link.abort()
             return
-        self.reply(events.Failed(error))
+        self.reply(events.Failed(error), ref)
         self._end(error)
 
-    def fail_sign_in(self, error: NexoError) -> None:
+    def fail_sign_in(self, error: NexoError, ref: Any = None) -> None:
         if self.closing:
             return
-        self.reply(events.SignInFailed(error))
+        if self.asks_outcome:
+            self.tell_outcome(error)
+        else:
+            self.reply(events.SignInFailed(error), ref)
         self._end(error)
 
     def _end(self, error: NexoError) -> None:
@@ -485,11 +537,13 @@ class Connection:
         self.link.close(error.row.close_code, error.name)
 
     def _answer_unsigned(self, bad: BadFrame) -> None:
-        """Before signing in, only AUTH, PING and PONG are answered."""
+        """Before signing in, only what is for everybody is answered."""
         if bad.signs_in:
-            self.fail_sign_in(bad.error)
-        else:
-            self.drop("unauthorized")
+            self.fail_sign_in(bad.error, bad.ref)
+        elif not bad.for_all:
+            self.drop("unauthorized", ref=bad.ref)
+        elif self._within_rate(self._frames, bad.ref, None):
+            self.reply(events.Failed(bad.error), bad.ref)
 
     def _violation(self, error: NexoError, ref: Any) -> None:
         now = time.monotonic()

@@ -18,11 +18,11 @@ import structlog
 from nexo.config import Config
 from nexo.core import commands, events
 from nexo.core.addresses import client_address, limit_key, parse_networks
-from nexo.core.limits import SendLimits
 from nexo.core.model import Draft, Kind, MsgType, Sent, Session
 from nexo.errors import NexoError
 from nexo.gateway.audiences import Audiences
 from nexo.gateway.connection import Connection, Rules
+from nexo.gateway.handshake import Handshake, encode_outcome, parse_query, read_handshake
 from nexo.gateway.hub import PRESENCE_MAX, Hub
 from nexo.gateway.performing import Performing
 from nexo.gateway.pushing import Pushing
@@ -33,6 +33,7 @@ from nexo.gateway.websocket import Accept, Refuse, Request
 from nexo.ids import (
     check_user_id,
     group_conversation_id,
+    is_conversation_id,
     is_group_id,
     now_ms,
     single_conversation_id,
@@ -40,12 +41,16 @@ from nexo.ids import (
 from nexo.ports import ConversationStore, GroupChange, GroupStore, MessageStore, Recall
 from nexo.service.accounts import Accounts
 from nexo.service.conversations import Conversations
+from nexo.service.groups import Groups
+from nexo.service.limits import Limits
 from nexo.service.receipts import Acknowledging
 from nexo.service.send import Sending
+from nexo.service.telling import Telling
 from nexo.wire.registry import choose
 
 log = structlog.get_logger()
 
+_DONE = events.Done()
 _GROUP_ENDS = {MsgType.LEFT: "user_id", MsgType.REMOVED: "user_ids"}
 
 
@@ -61,19 +66,19 @@ class Gateway:
         sending: Sending,
         acknowledging: Acknowledging,
         conversations: Conversations,
-        send_limits: SendLimits,
+        groups: Groups,
+        limits: Limits,
     ) -> None:
         self._config = config
         self._messages = messages
         self._accounts = accounts
         self._sending = sending
-        self._send_limits = send_limits
-        limits = config.limits
+        self._send_limits = limits.sends
         self.rules = Rules(
-            limits.frames_per_s,
-            limits.frames_burst,
-            limits.acks_per_s,
-            limits.inflight_sends,
+            config.limits.frames_per_s,
+            config.limits.frames_burst,
+            config.limits.acks_per_s,
+            config.limits.inflight_sends,
             config.backpressure.high_water_bytes,
             config.gateway.heartbeat_s * 1000,
         )
@@ -91,8 +96,10 @@ class Gateway:
             config.receipts.group_push_max_members,
         )
         conversation_store.on_advance(self.receipts.moved)
-        self._performing = Performing(acknowledging, conversations, self)
-        self.signing_in = SigningIn(config, accounts, conversations, self.hub)
+        telling = Telling(groups, conversations, acknowledging, limits, self)
+        self._performing = Performing(accounts, conversations, groups, telling, limits)
+        self.signing_in = SigningIn(config, accounts, conversations, limits, self.hub)
+        self._leaving: set[Connection] = set()  # whose client has just logged out
         self.connections: set[Connection] = set()
         self._by_address: dict[str, int] = {}
         self._sweeper = Sweeper(config, self.connections, self.pushing, accounts, self.spawn)
@@ -110,32 +117,41 @@ class Gateway:
     def decide(self, request: Request) -> Accept | Refuse | Coroutine[Any, Any, Accept | Refuse]:
         if self._stopping:
             return _refuse(NexoError("server_shutdown"))
-        if request.path != "/ws":
-            return _refuse(NexoError("not_found"))
-        chosen = choose(request.path, request.query, request.subprotocols)
-        if chosen is None:
-            offered = ", ".join(request.subprotocols)[:200]
-            return _refuse(NexoError("bad_request", f"No known WebSocket subprotocol among: {offered}"))
-        dialect, subprotocol = chosen
+        try:
+            query = parse_query(request.query)
+            dialect, subprotocol = choose(request.path, query, request.subprotocols)
+        except NexoError as error:
+            return _refuse(error)
         address = client_address(request.remote, request.headers.get("x-forwarded-for", ""), self._trusted)
         full = self._full(address)
         if full is not None:
             return _refuse(full)
-        self._count += 1
-        connection = Connection(self, dialect, f"c{self._count:x}", address)
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not token:
-            return Accept(connection, subprotocol)
-        return self._let_in(connection, token.strip(), subprotocol)
-
-    async def _let_in(self, connection: Connection, token: str, subprotocol: str | None) -> Accept | Refuse:
-        """The token came with the upgrade: it is checked before there is a connection."""
         try:
-            session = await self._accounts.authenticate(token)
+            shown = read_handshake(query, request.headers)
         except NexoError as error:
-            return _refuse(error)
-        connection.device_id = session.device_id
-        connection.presigned = session
+            return _refuse(error, 401)
+        self._count += 1
+        connection = Connection(self, dialect.for_connection(shown.token), f"c{self._count:x}", address)
+        if shown.token is None and dialect.signs_in:
+            return Accept(connection, subprotocol)
+        return self._let_in(connection, shown, subprotocol)
+
+    async def _let_in(self, connection: Connection, shown: Handshake, subprotocol: str | None) -> Accept | Refuse:
+        """The token came with the upgrade: it is checked before there is a connection, unless the client wants
+        to be told the outcome by a frame."""
+        connection.asks_outcome = shown.asks_outcome
+        try:
+            if shown.token is None:
+                raise NexoError("missing_token", "This dialect has its token in the query or in Authorization: Bearer")
+            session = await self._accounts.authenticate(shown.token)
+            shown.check(session)
+        except NexoError as error:
+            if not shown.asks_outcome:
+                return _refuse(error, error.row.http_status if error.row.retry else 401)
+            connection.presigned = error
+        else:
+            connection.device_id = session.device_id
+            connection.presigned = session
         return Accept(connection, subprotocol)
 
     def _full(self, address: str) -> NexoError | None:
@@ -184,17 +200,14 @@ class Gateway:
         if self._stopping and not self.connections:
             self._over.set()
 
-    async def sign_in(self, connection: Connection, command: commands.Auth) -> None:
-        await self.signing_in.sign_in(connection, command)
+    async def sign_in(self, connection: Connection, command: commands.Auth | commands.Login, ref: Any) -> None:
+        await self.signing_in.sign_in(connection, command, ref)
 
     async def admit(self, connection: Connection, session: Session) -> None:
-        try:
-            await self.signing_in.admit(connection, session, {})
-        except NexoError as error:
-            connection.fail_sign_in(error)
+        await self.signing_in.let_in(connection, session)
 
-    async def renew(self, connection: Connection, token: str) -> None:
-        await self.signing_in.renew(connection, token)
+    async def renew(self, connection: Connection, token: str) -> events.SignedIn:
+        return await self.signing_in.renew(connection, token)
 
     def charge_send(self, user_id: str) -> int:
         return self._send_limits.take(user_id)
@@ -220,6 +233,7 @@ class Gateway:
             if command.server_msg_id is not None and self.receipts.acknowledge_known(
                 connection, command.ack_type, command.server_msg_id
             ):
+                connection.reply(_DONE, ref)
                 return
         except NexoError as error:
             connection.reply(events.Failed(error), ref)
@@ -231,6 +245,8 @@ class Gateway:
             await self.receipts.acknowledge(connection, command)
         except NexoError as error:
             connection.reply(events.Failed(error), ref)
+        else:
+            connection.reply(_DONE, ref)
 
     def typing(self, connection: Connection, command: commands.Typing) -> None:
         user_id = connection.session.user_id
@@ -243,12 +259,29 @@ class Gateway:
             self.pushing.typing(connection, name, Kind.SINGLE, command.on)
 
     async def perform(self, connection: Connection, command: commands.Command, ref: Any) -> None:
-        if isinstance(command, commands.Resend):
-            await self.signing_in.resend(connection, command.baselines)
-        elif isinstance(command, commands.SubscribePresence):
-            self._subscribe(connection, command, ref)
-        else:
-            connection.reply(await self._performing.perform(connection.session, command), ref)
+        match command:
+            case commands.Resend():
+                await self.signing_in.resend(connection, command.baselines)
+            case commands.SubscribePresence():
+                self._subscribe(connection, command, ref)
+            case commands.Logout():
+                await self._log_out(connection, ref)
+            case commands.Register() | commands.RefreshToken():
+                connection.reply(await self._performing.perform_for_all(connection.remote, command), ref)
+            case _:
+                if isinstance(command, commands.MarkRead) and is_conversation_id(command.conversation_id):
+                    self.receipts.said(connection, command.conversation_id)
+                connection.reply(await self._performing.perform(connection.session.user_id, command), ref)
+
+    async def _log_out(self, connection: Connection, ref: Any) -> None:
+        """The one who asked is answered before it is closed like all others of the session."""
+        self._leaving.add(connection)
+        try:
+            await self._accounts.logout(connection.session)
+            connection.reply(_DONE, ref)
+            connection.drop("session_invalid")
+        finally:
+            self._leaving.discard(connection)
 
     def _subscribe(self, connection: Connection, command: commands.SubscribePresence, ref: Any) -> None:
         if len(command.user_ids) > PRESENCE_MAX:
@@ -292,7 +325,8 @@ class Gateway:
     def sessions_ended(self, sids: list[str]) -> None:
         """Sessions were revoked: their sockets are told and closed."""
         for connection in self.hub.of_sessions(set(sids)):
-            connection.drop("session_invalid")
+            if connection not in self._leaving:
+                connection.drop("session_invalid")
 
     def _presence_changed(self, user_id: str) -> None:
         watchers = self.hub.watchers(user_id)
@@ -328,6 +362,5 @@ class Gateway:
             task.cancel()
 
 
-def _refuse(error: NexoError) -> Refuse:
-    body = {"err_code": error.number, "err_msg": error.name, "detail": error.detail}
-    return Refuse(error.row.http_status, msgspec.json.encode(body))
+def _refuse(error: NexoError, status: int | None = None) -> Refuse:
+    return Refuse(status or error.row.http_status, encode_outcome(error))

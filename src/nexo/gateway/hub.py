@@ -51,7 +51,7 @@ class Hub(Generic[C]):
         user_id = member.session.user_id
         before = self.platforms(user_id)
         others = self._by_user.setdefault(user_id, [])
-        losers = [other for other in others if self._same_slot(other, member)]
+        losers = [other for other in others if self._same_slot(other, member.session)]
         others.append(member)
         for other in losers:
             same_device = bool(member.device_id) and other.device_id == member.device_id
@@ -59,10 +59,14 @@ class Hub(Generic[C]):
         if self.platforms(user_id) != before:
             self._changed(user_id)
 
-    def _same_slot(self, other: C, member: C) -> bool:
+    def staying(self, session: Session) -> int:
+        """How many connections of its user would stay beside a new one of this session."""
+        return sum(not self._same_slot(other, session) for other in self.of(session.user_id))
+
+    def _same_slot(self, other: C, session: Session) -> bool:
         if self._policy == "multi":
             return False
-        return self._policy == "single" or other.session.platform_id == member.session.platform_id
+        return self._policy == "single" or other.session.platform_id == session.platform_id
 
     def remove(self, member: C) -> None:
         user_id = member.session.user_id

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import structlog
-from multidict import CIMultiDict
 from picows import WSAutoPingStrategy, WSFrame, WSListener, WSMsgType, WSTransport, WSUpgradeRequest, WSUpgradeResponse
 from picows.common import WSUpgradeResponseWithListener
 from picows.picows import WSProtocol  # type: ignore[attr-defined]
@@ -37,7 +36,7 @@ HEAD = (
     b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
 )
 RESPONSE = WSUpgradeResponse.create_101_response()
-NO_HEADERS: CIMultiDict[str] = CIMultiDict()
+NO_HEADERS = type(RESPONSE.headers)()
 DISCARDED = memoryview(bytearray(64 * 1024))  # written by all connections that have ended, read by none
 
 

@@ -84,7 +84,7 @@ class Receipts:
         read_seq = place.seq if kind == "read" else 0
         self._conversations.advance(user_id, place.conversation_id, delivered_seq=place.seq, read_seq=read_seq)
         if read_seq:
-            self._said(connection, place.conversation_id)
+            self.said(connection, place.conversation_id)
         return True
 
     async def acknowledge(self, connection: Connection, command: commands.Ack) -> None:
@@ -98,9 +98,10 @@ class Receipts:
             await self._acknowledging.ack_seq(user_id, command.ack_type, name, command.seq)
         else:
             raise NexoError("missing_server_msg_id")
-        self._said(connection, name)
+        self.said(connection, name)
 
-    def _said(self, connection: Connection, conversation_id: str) -> None:
+    def said(self, connection: Connection, conversation_id: str) -> None:
+        """This connection moves a read cursor: it need not be told so."""
         if len(self._origins) >= ORIGINS_MAX:  # cursors that did not move leave theirs behind
             self._origins.clear()
         self._origins[conversation_id, connection.session.user_id] = connection

@@ -1,15 +1,19 @@
 """From AUTH to being up to date: check the token, register, SYNC, then what was pushed meanwhile, then resend.
 
 The order is what keeps messages from falling between: a connection is registered before the heads are read,
-so whatever is committed after the reading is pushed, and whatever was committed before is in the heads.
+so whatever is committed after the reading is pushed, and whatever was committed before is in the heads. In a
+dialect whose clients ask for both themselves, the order is theirs: they ask after they were let in.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
+from typing import Any
 
 import structlog
+from msgspec import structs
 
 from nexo.config import Config
 from nexo.core import commands, events
@@ -19,6 +23,7 @@ from nexo.gateway.connection import Connection
 from nexo.gateway.hub import Hub
 from nexo.service.accounts import Accounts
 from nexo.service.conversations import Conversations
+from nexo.service.limits import Limits
 
 log = structlog.get_logger()
 
@@ -29,45 +34,93 @@ BASELINES_MAX = 2000
 
 
 class SigningIn:
-    def __init__(self, config: Config, accounts: Accounts, conversations: Conversations, hub: Hub[Connection]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        accounts: Accounts,
+        conversations: Conversations,
+        limits: Limits,
+        hub: Hub[Connection],
+    ) -> None:
         self._accounts = accounts
+        self._limits = limits
         self._conversations = conversations
         self._hub = hub
         self._resend_after_auth = config.resend.after_auth
         self._per_user = config.limits.connections_per_user
         self._resending: set[tuple[str, str]] = set()
 
-    async def sign_in(self, connection: Connection, command: commands.Auth) -> None:
+    async def sign_in(self, connection: Connection, command: commands.Auth | commands.Login, ref: Any) -> None:
         try:
-            session = await self._accounts.authenticate(command.token)
-            device_id = command.device_id if command.device_id is not None else session.device_id
-            if len(device_id) > DEVICE_ID_MAX or len(command.baselines) > BASELINES_MAX:
-                raise NexoError("bad_device_id" if len(device_id) > DEVICE_ID_MAX else "bad_baselines")
-            connection.device_id = device_id
-            await self.admit(connection, session, command.baselines)
+            if isinstance(command, commands.Auth):
+                await self._show_token(connection, command, ref)
+            else:
+                await self._log_in(connection, command, ref)
         except NexoError as error:
-            connection.fail_sign_in(error)
+            if isinstance(command, commands.Auth):
+                connection.fail_sign_in(error, ref)
+            else:  # a wrong password may be followed by the right one
+                connection.reply(events.Failed(error), ref)
+                connection.opened_at = time.monotonic()
+                connection.unpark()
         except Exception:
             log.exception("sign_in_failed", conn=connection.conn_id)
-            connection.fail_sign_in(NexoError("internal_error"))
+            connection.fail_sign_in(NexoError("internal_error"), ref)
 
-    async def admit(self, connection: Connection, session: Session, baselines: Mapping[str, int]) -> None:
-        """The token is good: everything that follows AUTH_OK."""
+    async def _show_token(self, connection: Connection, command: commands.Auth, ref: Any) -> None:
+        session = await self._accounts.authenticate(command.token)
+        device_id = command.device_id if command.device_id is not None else session.device_id
+        if len(device_id) > DEVICE_ID_MAX or len(command.baselines) > BASELINES_MAX:
+            raise NexoError("bad_device_id" if len(device_id) > DEVICE_ID_MAX else "bad_baselines")
+        connection.device_id = device_id
+        await self.admit(connection, session, command.baselines, self._welcome(connection, session), ref)
+
+    async def _log_in(self, connection: Connection, command: commands.Login, ref: Any) -> None:
+        self._limits.try_password(connection.remote, command.user_id)
+        tokens = await self._accounts.login(command.user_id, command.password, command.platform_id, command.device_id)
+        session = await self._accounts.authenticate(tokens.access_token)
+        connection.device_id = session.device_id
+        await self.admit(connection, session, {}, events.TokensIssued(*structs.astuple(tokens)), ref)
+
+    async def let_in(self, connection: Connection, session: Session) -> None:
+        """The token came with the upgrade, and is good."""
+        try:
+            await self.admit(connection, session, {}, self._welcome(connection, session))
+        except NexoError as error:
+            connection.fail_sign_in(error)
+
+    def _welcome(self, connection: Connection, session: Session) -> events.SignedIn:
+        return events.SignedIn(session.user_id, connection.conn_id, connection.host.rules.heartbeat_ms)
+
+    async def admit(
+        self,
+        connection: Connection,
+        session: Session,
+        baselines: Mapping[str, int],
+        answer: events.Event,
+        ref: Any = None,
+    ) -> None:
+        """Everything that follows a token that is good."""
         if 0 < self._per_user <= len(self._hub.of(session.user_id)):
             raise NexoError("too_many_requests", "This user has as many connections as allowed", retry_after_ms=5000)
         if connection.closing:
             return
+        catches_up = connection.dialect.catches_up
         connection.session = session
-        connection.hold_pushes()
+        if catches_up:
+            connection.hold_pushes()
         self._hub.add(connection)
-        connection.reply(events.SignedIn(session.user_id, connection.conn_id, connection.host.rules.heartbeat_ms))
-        try:
-            await self._sync(connection)
-        finally:
-            connection.release_pushes()
+        if connection.asks_outcome:
+            connection.tell_outcome(None)
+        connection.reply(answer, ref)
+        if catches_up:
+            try:
+                await self._sync(connection)
+            finally:
+                connection.release_pushes()
         log.info("signed_in", conn=connection.conn_id, user=session.user_id, platform=session.platform_id)
         connection.unpark()
-        if self._resend_after_auth and not connection.closing:
+        if catches_up and self._resend_after_auth and not connection.closing:
             await self._resend_quietly(connection, baselines)
 
     async def _sync(self, connection: Connection) -> None:
@@ -110,11 +163,11 @@ class SigningIn:
         finally:
             self._resending.discard(key)
 
-    async def renew(self, connection: Connection, token: str) -> None:
+    async def renew(self, connection: Connection, token: str) -> events.SignedIn:
         """REAUTH: a newer token of the same user extends the connection."""
         session = await self._accounts.authenticate(token)
         if session.user_id != connection.session.user_id:
-            connection.drop("reauth_uid_mismatch")
-            return
-        connection.session = session
-        connection.reply(events.SignedIn(session.user_id, connection.conn_id, connection.host.rules.heartbeat_ms))
+            raise NexoError("reauth_uid_mismatch")
+        if session.expires_at >= connection.session.expires_at:
+            connection.session = session
+        return self._welcome(connection, session)

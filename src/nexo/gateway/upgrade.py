@@ -128,12 +128,8 @@ class Upgrade(asyncio.Protocol):
         peername = self._transport.get_extra_info("peername")
         method, request = parse_head(head, str(peername[0]) if isinstance(peername, tuple) else "")
         self._key = request.headers.get("sec-websocket-key", "")
-        fault = find_fault(method, request)
-        if fault is not None:
-            self._refuse(fault)
-            return
         try:
-            decision = self._gate.decide(request)
+            decision = find_fault(method, request) or self._gate.decide(request)
         except Exception:
             log.exception("websocket_gate_failed")
             decision = FAILED
