@@ -217,7 +217,8 @@ async def test_who_is_online_is_told_in_the_order_asked_for(url: str) -> None:
             ]
         }
         assert (await api.get("ann", "/user/online")).error == "missing_user_id"
-        assert (await api.get("ann", "/user/online", user_ids=",")).error == "missing_user_id"
+        assert (await api.get("ann", "/user/online", user_ids="")).error == "missing_user_id"
+        assert (await api.get("ann", "/user/online", user_ids="bob,")).error == "bad_user_id"
         assert (await api.get("ann", "/user/online", user_ids="a b")).error == "bad_user_id"
         many = ",".join(f"u{i}" for i in range(201))
         assert (await api.get("ann", "/user/online", user_ids=many)).error == "bad_user_id"
@@ -612,9 +613,9 @@ async def test_newest_seqs_come_for_all_or_for_those_named(url: str) -> None:
         assert some.data["conversations"] == [
             {"conversation_id": "si_ann:bob", "head_seq": 1, "min_seq": 1, "read_seq": 0, "unread": 1}
         ]
-        assert (await api.get("bob", "/conversation/newest_seq", conversation_ids="odd")).error == (
-            "bad_conversation_id"
-        )
+        for odd in ("odd", "", "si_ann:bob,"):
+            answer = await api.get("bob", "/conversation/newest_seq", conversation_ids=odd)
+            assert answer.error == "bad_conversation_id"
         many = ",".join(f"si_a{i}:bob" for i in range(1001))
         assert (await api.get("bob", "/conversation/newest_seq", conversation_ids=many)).error == "bad_conversation_id"
 

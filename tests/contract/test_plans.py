@@ -16,10 +16,11 @@ BIG = "g_000000000000"  # 6000 messages, 60 members; ME has come back to it once
 CHATS_EACH = 3
 BIG_MESSAGES = 6000
 CHUNK = 300
+FIRST_ID = 1_000_000  # of conversations; far above what the database numbers by itself
 
 
 def _chats() -> Iterator[tuple[int, str, str]]:
-    conv = 100
+    conv = FIRST_ID + 100
     for n, low in enumerate(USERS):
         for high in USERS[n + 1 : n + 1 + CHATS_EACH]:
             yield conv, low, high
@@ -54,17 +55,17 @@ def _fill() -> Script[None]:
         talk(conv, 2, [low, high])
     groups = []
     for n in range(20):
-        conv, group_id = n + 1, f"g_{n:012}"
+        conv, group_id = FIRST_ID + n, f"g_{n:012}"
         count = BIG_MESSAGES if n == 0 else 100
         inside = USERS[970:1030] if n == 0 else USERS[n * 50 : n * 50 + 60]
         conversations.append((conv, f"sg_{group_id}", 2, count, count, 100_000 + n, len(inside)))
         groups.append((group_id, conv, "team", inside[0], inside[0]))
         people += [(conv, user, "", 1, 0, 2 if user == inside[0] else 0) for user in inside if (n, user) != (0, ME)]
         talk(conv, count, inside)
-    people.append((1, ME, "", 4000, 1, 1))
+    people.append((FIRST_ID, ME, "", 4000, 1, 1))
     for n in range(20, 3000):  # only so that there are many
-        conversations.append((20_000 + n, f"sg_g_{n:012}", 2, 0, 0, 0, 0))
-        groups.append((f"g_{n:012}", 20_000 + n, "team", "x", "x"))
+        conversations.append((FIRST_ID + 20_000 + n, f"sg_g_{n:012}", 2, 0, 0, 0, 0))
+        groups.append((f"g_{n:012}", FIRST_ID + 20_000 + n, "team", "x", "x"))
     everybody = USERS + [f"x{n:05}" for n in range(18_000)]
     yield from _insert("users", "user_id,password_hash,nickname", [(user, "-", user) for user in everybody])
     names = "id,conversation_id,kind,head_seq,countable,last_send_at,member_count"
@@ -73,9 +74,9 @@ def _fill() -> Script[None]:
     yield from _insert("members", members, people)
     names = "server_msg_id,conv,seq,sender_id,client_msg_id,msg_type,content,send_at,countable_no"
     yield from _insert("messages", names, messages)
-    spans = [(conv, user, 1, 2) for conv in range(2, 21) for user in USERS[:150]] + [(1, ME, 1, 2000)]
+    spans = [(FIRST_ID + n, user, 1, 2) for n in range(1, 20) for user in USERS[:150]] + [(FIRST_ID, ME, 1, 2000)]
     yield from _insert("member_spans", "conv,user_id,from_seq,to_seq", spans)
-    marks = [(1, user, seq, "x") for user in USERS[:60] for seq in range(1, 60)]
+    marks = [(FIRST_ID, user, seq, "x") for user in USERS[:60] for seq in range(1, 60)]
     yield from _insert("mentions", "conv,user_id,seq,sender_id", marks)
     requests = [(f"g_{n:012}", user) for n in range(20) for user in USERS[1500:1600]]
     yield from _insert("join_requests", "group_id,user_id", requests)

@@ -644,6 +644,23 @@ async def test_a_held_conversation_delays_no_other(core_url: str) -> None:
         assert await answers.all() == [("held", 2)]
 
 
+@on_servers
+async def test_sending_goes_on_after_the_database_was_out_of_reach(core_url: str) -> None:
+    async with open_test_core(core_url, PEOPLE, send__deadline_ms=200) as core:
+        await say(core, "alice", "bob")
+        engine: Any = core.store.database.engine
+
+        async def refuse(for_writing: bool) -> None:
+            raise ConnectionRefusedError
+
+        engine._driver.acquire = refuse
+        for _ in range(2):
+            with refused("server_busy"):
+                await say(core, "alice", "bob", client_msg_id="1")
+        del engine._driver.acquire
+        assert (await say(core, "alice", "bob", client_msg_id="1")).seq == 2
+
+
 # -- what a send costs ---------------------------------------------------------------------------------
 
 STATEMENTS_PER_SEND = {

@@ -242,9 +242,32 @@ def test_every_field_is_described_and_its_own_default_is_valid() -> None:
         assert msgspec.convert(field.default, field.annotation) == field.default
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "complaint"),
+    [
+        ("NEXO_HTTP__TRUSTED_PROXIES", "10.0.0.0/8, proxy.example", "'proxy.example' is no address"),
+        ("NEXO_HTTP__TRUSTED_PROXIES", "10.0.0.1/8", "'10.0.0.1/8' is no address"),
+        ("NEXO_HTTP__CORS_ORIGINS", "https://app.example/", "'https://app.example/' is no origin"),
+        ("NEXO_HTTP__CORS_ORIGINS", "app.example", "'app.example' is no origin"),
+    ],
+)
+def test_proxies_and_origins_that_cannot_be_are_named(variable: str, value: str, complaint: str) -> None:
+    with pytest.raises(StartupError) as caught:
+        load(env={variable: value})
+    assert complaint in str(caught.value)
+    assert variable in str(caught.value)
+
+
+def test_proxies_and_origins_are_lists() -> None:
+    env = {"NEXO_HTTP__TRUSTED_PROXIES": "10.0.0.0/8, ::1", "NEXO_HTTP__CORS_ORIGINS": "https://a.example:8443,*"}
+    http = load(env=env).http
+    assert (http.trusted_proxies, http.cors_origins) == (["10.0.0.0/8", "::1"], ["https://a.example:8443", "*"])
+
+
 def test_every_field_can_be_set_by_the_variable_that_its_description_names() -> None:
     for field in describe():
-        loaded = load_with_sources(env={field.env: "" if field.default == "" else str(field.default)})
+        text = ",".join(field.default) if isinstance(field.default, list) else str(field.default)
+        loaded = load_with_sources(env={field.env: text})
         assert loaded.config == Config()
         assert loaded.sources == {field.key: f"environment variable {field.env}"}
 

@@ -66,10 +66,6 @@ class Route(Struct, frozen=True):
     def has_body(self) -> bool:
         return self.method in ("POST", "PUT")
 
-    @property
-    def tag(self) -> str:
-        return self.path.split("/")[1]
-
 
 def route(
     method: str,

@@ -70,10 +70,9 @@ def query_decoder(request: type[Request]) -> Decode:
             for name, text in _pairs(query) if query else ():
                 if name in values:
                     raise NexoError("bad_request", f"{name[:100]} is there twice")
-                value = readers[name](text)
-                # an empty list, or nothing where something is needed, is as good as absent
-                if value != [] and (text or name not in required):
-                    values[name] = value
+                read = readers[name]
+                if text or name not in required:  # nothing, where something is needed, is as good as absent
+                    values[name] = read(text)
         except KeyError:
             raise NexoError("bad_request", f"There is no parameter {name[:100]!r}") from None
         except ValueError as error:
@@ -117,7 +116,7 @@ def _reader_of(shape: shapes.Type) -> Callable[[str], Any]:
             return _read_integer
         case shapes.ListType(item_type=item):
             read = _reader_of(item)
-            return lambda text: [read(part) for part in text.split(",") if part]
+            return lambda text: [read(part) for part in text.split(",")]
         case shapes.StrType():
             return str
         case _:

@@ -54,8 +54,6 @@ async def update(services: Services, caller: Caller, request: requests.UpdateUse
 
 async def online(services: Services, caller: Caller, request: requests.WhichUsers) -> UsersOnline:
     wanted = list(dict.fromkeys(request.user_ids))
-    if not wanted:
-        raise NexoError("missing_user_id", "Name at least one user")
     if len(wanted) > ONLINE_MAX:
         raise NexoError("bad_user_id", f"At most {ONLINE_MAX} users can be asked for at once")
     for user_id in wanted:

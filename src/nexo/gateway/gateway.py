@@ -302,6 +302,7 @@ class Gateway:
         event = change.event
         if event is None:
             return
+        self.receipts.remember(event)
         self.audiences.forget(event.conversation_id)
         left: Sequence[str] = ()
         field = _GROUP_ENDS.get(MsgType(event.msg_type))
@@ -311,6 +312,8 @@ class Gateway:
         self.pushing.changed(change, left)
 
     def recalled(self, recall: Recall) -> None:
+        if recall.event is not None:
+            self.receipts.remember(recall.event)
         self.pushing.recalled(recall)
 
     def conversation_read(self, user_id: str, conversation_id: str, read_seq: int, unread: int) -> None:

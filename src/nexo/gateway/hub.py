@@ -50,14 +50,25 @@ class Hub(Generic[C]):
         """Register; under `per_platform` and `single` the older one in its slot has to go."""
         user_id = member.session.user_id
         before = self.platforms(user_id)
-        others = self._by_user.setdefault(user_id, [])
-        losers = [other for other in others if self._same_slot(other, member.session)]
-        others.append(member)
-        for other in losers:
-            same_device = bool(member.device_id) and other.device_id == member.device_id
-            other.drop("replaced" if same_device else "kicked")
+        self._by_user.setdefault(user_id, []).append(member)
+        self._make_room(member)
         if self.platforms(user_id) != before:
             self._changed(user_id)
+
+    def renew(self, member: C, session: Session) -> None:
+        """Go on with another session of the same user, whose slot may be another one."""
+        before = self.platforms(session.user_id)
+        member.session = session
+        if member in self.of(session.user_id):
+            self._make_room(member)
+            if self.platforms(session.user_id) != before:
+                self._changed(session.user_id)
+
+    def _make_room(self, member: C) -> None:
+        for other in list(self.of(member.session.user_id)):
+            if other is not member and self._same_slot(other, member.session):
+                same_device = bool(member.device_id) and other.device_id == member.device_id
+                other.drop("replaced" if same_device else "kicked")
 
     def staying(self, session: Session) -> int:
         """How many connections of its user would stay beside a new one of this session."""

@@ -174,7 +174,7 @@ class Pushing:
             mode = "none"
         if mode == "push":
             connection.push(frames.get(connection.dialect, important, listener.recv_msg_opt == SILENT, quoted))
-        elif mode == "notify" or mentioned:
+        elif mode == "notify" or (mentioned and message.group_id is not None):
             self._notice(connection, message.conversation_id, message.seq, important)
         else:
             self._note_head(connection, message.conversation_id, message.seq)
@@ -219,6 +219,9 @@ class Pushing:
 
     def push(self, connection: Connection, event: events.Event) -> None:
         connection.push(text_frame(connection.dialect.encode(event)))
+
+    def reaches(self, user_id: str, except_: Connection | None = None) -> bool:
+        return any(connection is not except_ for connection in self._hub.of(user_id))
 
     def to_user(self, user_id: str, event: events.Event, except_: Connection | None = None) -> None:
         for connection in self._hub.of(user_id):

@@ -101,7 +101,7 @@ class SigningIn:
         ref: Any = None,
     ) -> None:
         """Everything that follows a token that is good."""
-        if 0 < self._per_user <= len(self._hub.of(session.user_id)):
+        if 0 < self._per_user <= self._hub.staying(session):
             raise NexoError("too_many_requests", "This user has as many connections as allowed", retry_after_ms=5000)
         if connection.closing:
             return
@@ -169,5 +169,5 @@ class SigningIn:
         if session.user_id != connection.session.user_id:
             raise NexoError("reauth_uid_mismatch")
         if session.expires_at >= connection.session.expires_at:
-            connection.session = session
+            self._hub.renew(connection, session)
         return self._welcome(connection, session)

@@ -102,7 +102,7 @@ async function call(method, path, inputs, body) {
   const headers = {};
   if (body) headers["Content-Type"] = "application/json";
   if ($("token").value) headers.Authorization = `Bearer ${$("token").value}`;
-  const address = path.slice(1) + (query.size ? `?${query}` : "");
+  const address = path.slice(1) + (`${query}` && `?${query}`);
   try {
     const response = await fetch(address, { method: method.toUpperCase(), headers, body: body && body.value });
     const text = await response.text();

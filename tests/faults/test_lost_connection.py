@@ -1,0 +1,276 @@
+"""The way to the database breaks, at the worst moments, and the database itself dies and hangs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+
+from harness.acks import Ack, check_acks
+from harness.core import draft_fields, found_group, fresh_id, look, open_test_core, say
+from harness.engines import SERVER_ENGINES
+from harness.proxy import Moment, Proxy, proxy_to
+from nexo.app import Core
+from nexo.config import parse_store_url
+from nexo.core.model import Sent
+from nexo.errors import NexoError
+from nexo.store import migrate
+from nexo.store.check import check
+
+pytestmark = pytest.mark.parametrize(
+    "engine_name", [pytest.param(engine, marks=pytest.mark.servers) for engine in SERVER_ENGINES]
+)
+PEOPLE = [f"p{n}" for n in range(6)]
+
+
+@asynccontextmanager
+async def core_behind_proxy(url: str, **flags: Any) -> AsyncIterator[tuple[Core, Proxy]]:
+    async with proxy_to(url) as proxy, open_test_core(proxy.url, PEOPLE, **flags) as core:
+        yield core, proxy
+
+
+def ack_of(sent: Sent) -> Ack:
+    message = sent.message
+    assert message.client_msg_id is not None
+    return Ack(
+        message.client_msg_id,
+        message.server_msg_id,
+        message.conversation_id,
+        message.seq,
+        message.send_at,
+        sent.fresh,
+    )
+
+
+async def send(core: Core, sender: str, target: str, **fields: Any) -> Sent:
+    return await core.sending.send(sender, **draft_fields(target, "hello", fields))
+
+
+@pytest.mark.parametrize("statement", ["BEGIN", "FOR UPDATE", "INSERT INTO messages"])
+@pytest.mark.parametrize("moment", Moment)
+async def test_a_connection_lost_before_commit_is_not_noticed(core_url: str, statement: str, moment: Moment) -> None:
+    async with core_behind_proxy(core_url) as (core, proxy):
+        await say(core, "p0", "p1")
+        sprung = proxy.cut_at(statement, moment)
+        sent = await send(core, "p0", "p1")
+        assert (sprung.is_set(), sent.fresh, sent.message.seq) == (True, True, 2)
+    assert len(await check_acks(core_url, [ack_of(sent)])) == 2
+
+
+@pytest.mark.parametrize("moment", Moment)
+async def test_a_connection_lost_while_committing_is_resolved_by_looking(core_url: str, moment: Moment) -> None:
+    async with core_behind_proxy(core_url) as (core, proxy):
+        await say(core, "p0", "p1")
+        sprung = proxy.cut_at("COMMIT", moment)
+        sent = await send(core, "p0", "p1")
+        assert (sprung.is_set(), sent.fresh, sent.message.seq) == (True, True, 2)
+        again = await send(core, "p0", "p1", client_msg_id=sent.message.client_msg_id)
+        assert (again.fresh, again.message) == (False, sent.message)
+    assert len(await check_acks(core_url, [ack_of(sent)])) == 2
+
+
+@pytest.mark.parametrize("moment", Moment)
+async def test_commits_that_are_lost_again_and_again_are_resolved_too(core_url: str, moment: Moment) -> None:
+    async with core_behind_proxy(core_url) as (core, proxy):
+        group_id, _ = await found_group(core, *PEOPLE)
+        sprung = proxy.cut_at("COMMIT", moment, times=4)
+        # a chat that has to be created first, one that exists, and enough for several batches
+        targets = ["p1", group_id, "p2", group_id]
+        sents = await asyncio.gather(*(send(core, "p0", targets[n % 4]) for n in range(40)))
+        assert sprung.is_set()
+        assert all(sent.fresh for sent in sents)
+        for target in set(targets):
+            seqs = [sent.message.seq for n, sent in enumerate(sents) if targets[n % 4] == target]
+            assert seqs == sorted(seqs), "what one sender sends keeps its order"
+    assert len(await check_acks(core_url, map(ack_of, sents))) == 40
+
+
+async def test_connections_cut_while_nothing_happens_are_replaced(core_url: str) -> None:
+    async with core_behind_proxy(core_url) as (core, proxy):
+        first = await send(core, "p0", "p1")
+        page = await core.conversations.pull("p1", first.message.conversation_id)
+        proxy.cut()
+        second = await send(core, "p0", "p1")
+        page = await core.conversations.pull("p1", first.message.conversation_id)
+        assert [message.seq for message in page.messages] == [1, 2]
+    assert len(await check_acks(core_url, [ack_of(first), ack_of(second)])) == 2
+
+
+# -- everything else that writes -------------------------------------------------------------------------
+
+
+async def events_of(core: Core, conversation_id: str) -> list[tuple[int, Any]]:
+    found = await look(
+        core,
+        "SELECT m.msg_type,m.content FROM messages m JOIN conversations c ON c.id=m.conv "
+        "WHERE c.conversation_id=? AND m.msg_type>=100 ORDER BY m.seq",
+        conversation_id,
+    )
+    return [(msg_type, msgspec.json.decode(content)) for msg_type, content in found]
+
+
+@pytest.mark.parametrize("moment", Moment)
+async def test_a_group_changes_once_however_often_the_commit_is_lost(core_url: str, moment: Moment) -> None:
+    async with core_behind_proxy(core_url) as (core, proxy):
+        sprung = proxy.cut_at("COMMIT", moment)
+        group, event = await core.groups.create("p0", name="team", member_ids=["p1", "p2"])
+        assert (sprung.is_set(), event.seq, event.msg_type) == (True, 1, 101)
+        assert msgspec.json.decode(event.content) == {"group_id": group.group_id, "name": "team", "by": "p0"}
+        expected = [101]
+
+        proxy.cut_at("COMMIT", moment, times=2)
+        status, joined = await core.groups.join("p3", group.group_id)
+        assert (status, joined.added, joined.member_epoch) == ("joined", ["p3"], 2)
+        expected.append(102)
+
+        proxy.cut_at("COMMIT", moment)
+        invited = await core.groups.invite("p0", group.group_id, ["p4", "p3", "nobody"])
+        assert invited.added == ["p4"]
+        assert sorted(invited.skipped) == [("nobody", "user_not_found"), ("p3", "already_member")]
+        expected.append(102)
+
+        proxy.cut_at("COMMIT", moment)
+        removed = await core.groups.remove("p0", group.group_id, "p3")
+        assert (removed.event is not None, removed.member_epoch) == (True, 4)
+        expected.append(104)
+
+        proxy.cut_at("COMMIT", moment)
+        left = await core.groups.leave("p4", group.group_id)
+        assert left.event is not None
+        expected.append(103)
+
+        message = await say(core, "p1", group.group_id)
+        proxy.cut_at("COMMIT", moment)
+        recalled = await core.conversations.recall("p1", message.server_msg_id)
+        assert recalled.event is not None, "it was recalled just now, and everybody has to hear of it"
+        assert recalled.event.seq == recalled.seq
+        again = await core.conversations.recall("p1", message.server_msg_id)
+        assert (again.seq, again.event) == (recalled.seq, None)
+        expected.append(100)
+
+        sprung = proxy.cut_at("COMMIT", moment)
+        dismissed = await core.groups.dismiss("p0", group.group_id)
+        assert (sprung.is_set(), dismissed.event is not None) == (True, True)
+        expected.append(108)
+
+        assert [msg_type for msg_type, _ in await events_of(core, group.conversation_id)] == expected
+        assert {user for user, _ in (await core.store.groups.active_members(group.conversation_id))[1]} == {
+            "p0",
+            "p1",
+            "p2",
+        }
+    report = await check(parse_store_url(core_url))
+    assert not report.counts, report.findings
+
+
+@pytest.mark.parametrize("moment", Moment)
+async def test_cursors_move_once_and_are_told_once_when_the_commit_is_lost(core_url: str, moment: Moment) -> None:
+    async with core_behind_proxy(core_url, receipts__flush_ms=10_000) as (core, proxy):
+        told: list[tuple[str, int, int]] = []
+        core.store.conversations.on_advance(
+            lambda changes: told.extend((change.user_id, change.delivered_to, change.read_to) for change in changes)
+        )
+        for _ in range(3):
+            message = await say(core, "p0", "p1")
+        proxy.cut_at("COMMIT", moment)
+        assert await core.acknowledging.mark_read("p1", message.conversation_id, seq=2) == (2, 1)
+        await core.acknowledging.ack_message("p1", "read", message.server_msg_id)
+        sprung = proxy.cut_at("COMMIT", moment)
+        await core.store.cursors.flush()
+        assert sprung.is_set()
+        assert (await core.conversations.heads("p1"))[0].unread == 0
+        assert told == [("p1", 2, 2), ("p1", 3, 3)]
+    report = await check(parse_store_url(core_url))
+    assert not report.counts, report.findings
+
+
+# -- the database itself ---------------------------------------------------------------------------------
+
+
+async def keep_sending(core: Core, sender: str, target: str, acks: list[Ack], refusals: set[str]) -> None:
+    """As a client does: the same message again until it is acknowledged, then the next."""
+    while True:
+        client_msg_id = fresh_id()
+        while True:
+            try:
+                sent = await send(core, sender, target, client_msg_id=client_msg_id)
+            except NexoError as error:
+                refusals.add(error.name)
+                await asyncio.sleep(0.05)
+            else:
+                acks.append(ack_of(sent))
+                break
+
+
+async def wait_for_acks(acks: list[Ack], more: int, timeout_s: float) -> None:
+    wanted = len(acks) + more
+    async with asyncio.timeout(timeout_s):
+        while len(acks) < wanted:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_database_that_crashes_under_load_loses_nothing_and_is_used_again(engine_name: str) -> None:
+    with SERVER_ENGINES[engine_name]() as server:
+        url = server.create_database()
+        await migrate.upgrade(parse_store_url(url))
+        acks: list[Ack] = []
+        refusals: set[str] = set()
+        async with open_test_core(url, PEOPLE) as core:
+            group_id, _ = await found_group(core, *PEOPLE)
+            senders = [
+                asyncio.create_task(keep_sending(core, user, target, acks, refusals))
+                for n, user in enumerate(PEOPLE)
+                for target in (group_id, PEOPLE[n - 1])
+            ]
+            for _ in range(3):
+                await wait_for_acks(acks, 100, timeout_s=20)
+                await asyncio.to_thread(server.kill)
+                await asyncio.to_thread(server.start)
+            # every sender goes on, not just one of them
+            await wait_for_acks(acks, 500, timeout_s=20)
+            for sender in senders:
+                sender.cancel()
+            await asyncio.gather(*senders, return_exceptions=True)
+            page = await core.conversations.pull("p0", f"sg_{group_id}")
+            assert page.messages
+        assert refusals <= {"server_busy"}
+        await check_acks(url, acks)
+
+
+async def test_a_database_that_hangs_refuses_in_time_and_then_goes_on(core_url: str) -> None:
+    async with core_behind_proxy(core_url) as (core, proxy):
+        group_id, conversation_id = await found_group(core, *PEOPLE)
+        await say(core, "p0", "p1")
+        proxy.stall()
+        began = time.monotonic()
+
+        async def refused_after(sender: str, target: str, name: str) -> float:
+            try:
+                await send(core, sender, target, client_msg_id=name)
+            except NexoError as error:
+                if error.name == "server_busy":
+                    return time.monotonic() - began
+                raise
+            raise AssertionError("it was acknowledged by a database that hangs")
+
+        first = asyncio.create_task(refused_after("p0", "p1", "first"))
+        others = [asyncio.create_task(refused_after("p2", group_id, f"other{n}")) for n in range(50)]
+        # The first is in a transaction that must be given up; the others wait only for the deadline of 3 s.
+        assert await first < 7
+        assert max(await asyncio.gather(*others)) < 7
+        await asyncio.sleep(max(0, 10 - (time.monotonic() - began)))
+        proxy.flow()
+        began = time.monotonic()
+        again = [await send(core, "p2", group_id, client_msg_id=f"other{n}") for n in range(50)]
+        assert time.monotonic() - began < 7
+        assert [sent.message.seq for sent in again] == list(range(2, 52))
+        assert all(sent.fresh for sent in again)
+        page = await core.conversations.pull("p0", conversation_id)
+        assert page.head_seq == 51
+    stored = await check_acks(core_url, map(ack_of, again))
+    assert "first" not in stored, "a refusal says that it was surely not saved"

@@ -1,0 +1,108 @@
+"""From bytes to requests: arbitrary input is refused by name, never by accident."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nexo.api import requests
+from nexo.api.decoding import body_decoder, error_names, find_client_msg_id, query_decoder, shape_errors
+from nexo.api.requests import FIELD_ERRORS, Request
+from nexo.api.routes import ROUTES
+from nexo.errors import ERRORS, NexoError
+
+BODIES = sorted({row.request for row in ROUTES if row.has_body}, key=lambda one: one.__name__)
+QUERIES = sorted({row.request for row in ROUTES if not row.has_body}, key=lambda one: one.__name__)
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=10,
+)
+
+
+def outcome(decode: Callable[[bytes], Request], data: bytes, request: type[Request]) -> Request | str:
+    try:
+        return decode(data)
+    except NexoError as error:
+        name = error.name
+    assert name in shape_errors(request) | {"bad_json"}
+    return name
+
+
+@given(st.sampled_from(BODIES), st.binary(max_size=200))
+def test_arbitrary_bytes_are_a_request_or_refused(request_: type[Request], data: bytes) -> None:
+    outcome(body_decoder(request_), data, request_)
+    find_client_msg_id(data)
+
+
+@given(st.sampled_from(BODIES), st.data())
+def test_arbitrary_values_in_known_fields_are_taken_or_refused(request_: type[Request], data: st.DataObject) -> None:
+    names = [field.encode_name for field in msgspec.structs.fields(request_)]
+    values = data.draw(st.dictionaries(st.sampled_from([*names, "other"]), JSON))
+    found = outcome(body_decoder(request_), json.dumps(values).encode(), request_)
+    if isinstance(found, Request):
+        assert "other" not in values
+
+
+@given(st.sampled_from(QUERIES), st.binary(max_size=200))
+def test_arbitrary_bytes_are_a_query_or_refused(request_: type[Request], data: bytes) -> None:
+    outcome(query_decoder(request_), data, request_)
+
+
+@given(st.sampled_from(QUERIES), st.data())
+def test_arbitrary_parameters_are_taken_or_refused(request_: type[Request], data: st.DataObject) -> None:
+    names = [field.encode_name for field in msgspec.structs.fields(request_)]
+    value = st.text() | st.integers().map(str) | st.lists(st.integers(0, 9).map(str)).map(",".join)
+    pairs = data.draw(st.lists(st.tuples(st.sampled_from([*names, "other"]), value), max_size=5))
+    query = urlencode(pairs, errors="surrogatepass").encode()
+    outcome(query_decoder(request_), query, request_)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"[" * 100_000, b'{"client_msg_id":' + b"1" * 5000 + b"}", b'{"a":"\xed\xa0\x80"}', b'"\\ud800"', b"NaN"],
+)
+def test_what_is_hard_to_read_is_refused_too(body: bytes) -> None:
+    assert outcome(body_decoder(requests.Send), body, requests.Send) in (
+        "bad_json",
+        "bad_request",
+        "bad_client_msg_id",
+    )
+
+
+def test_the_client_msg_id_is_found_beside_anything() -> None:
+    for rest in (
+        b'"a":1e999',
+        b'"content":' + b"[" * 20 + b"]" * 20,
+        b'"client_msg_idx":1',
+        b'"b":{"client_msg_id":1}',
+    ):
+        assert find_client_msg_id(b'{"client_msg_id":"mine",' + rest + b"}") == "mine"
+    for body in (b"", b"[]", b'{"client_msg_id":5}', b'{"client_msg_id":null}', b"{}"):
+        assert find_client_msg_id(body) is None
+
+
+def test_seqs_are_taken_as_numbers_and_as_strings() -> None:
+    decode = body_decoder(requests.MarkRead)
+    for seq in ("5", '"5"', '"005"'):
+        request = decode(b'{"conversation_id":"x","seq":%s}' % seq.encode())
+        assert isinstance(request, requests.MarkRead)
+        assert int(request.seq) == 5  # type: ignore[arg-type]
+
+
+def test_every_field_error_that_is_named_is_in_the_table() -> None:
+    assert {f"bad_{name}" for name in FIELD_ERRORS.values()} <= ERRORS.keys()
+    without = {
+        name
+        for row in ROUTES
+        for field, name in error_names(row.request).items()
+        if f"bad_{name}" not in ERRORS and field not in ("accept", "pinned", "hidden")
+    }
+    assert without == set()
