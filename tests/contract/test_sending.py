@@ -646,7 +646,7 @@ async def test_a_held_conversation_delays_no_other(core_url: str) -> None:
 
 @on_servers
 async def test_sending_goes_on_after_the_database_was_out_of_reach(core_url: str) -> None:
-    async with open_test_core(core_url, PEOPLE, send__deadline_ms=200) as core:
+    async with open_test_core(core_url, PEOPLE, send__deadline_ms=600) as core:
         await say(core, "alice", "bob")
         engine: Any = core.store.database.engine
 

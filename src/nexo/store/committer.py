@@ -213,8 +213,10 @@ class Committer:
                     return
                 continue
             except Exception as error:
-                await self._divide(batch, error)
-                return
+                if batch.taken:
+                    await self._divide(batch, error)
+                    return
+                log.error("batch_not_begun", error=f"{type(error).__name__}: {error}")
             else:
                 self._settle(batch, outcomes, time.monotonic() - started)
                 if batch.only_locked:
@@ -226,7 +228,7 @@ class Committer:
                     return
             else:
                 self._refuse_late(batch)
-                if not batch.items:
+                if batch.taken and not batch.items:
                     return
             await asyncio.sleep(random.uniform(0.5, 1) * pause_s)
             pause_s = min(0.25, pause_s * 2)
@@ -250,7 +252,7 @@ class Committer:
         for part in (items[:middle], items[middle:]):
             with self._lock:
                 left = self._divert(part)
-            half = _Batch(self, left.copy)
+            half = _Batch(self, items=left)
             half.uncertain = batch.uncertain
             half.wait = True  # nothing may be skipped here: its successors are in the other half
             await self._commit(half)
@@ -377,19 +379,24 @@ class Committer:
 class _Batch:
     """Drafts on their way into one transaction. They are taken when it begins, and stay for retries."""
 
-    def __init__(self, committer: Committer, take: Callable[[], list[Pending]] | None = None) -> None:
+    def __init__(
+        self,
+        committer: Committer,
+        take: Callable[[], list[Pending]] | None = None,
+        items: list[Pending] | None = None,
+    ) -> None:
         self._committer = committer
         self._take = take
-        self._taken = False
-        self.items: list[Pending] = []  # without those that were put back
+        self.taken = items is not None  # until then there is nothing to answer: the database was out of reach
+        self.items = items or []  # without those that were put back
         self.only_locked = False  # nothing could be done
         self.wait = False
         self.uncertain = False
 
     def script(self) -> Script[list[Answer]]:
-        if not self._taken:
+        if not self.taken:
             self.items = self._committer._take(self) if self._take is None else self._take()
-            self._taken = True
+            self.taken = True
         if not self.items:
             return []
         committer = self._committer
