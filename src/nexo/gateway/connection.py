@@ -499,6 +499,7 @@ class Connection:
             return
         self._dirty = ""
         self._resync_at = now + RESYNC_PAUSE_S
+        log.info("resync", conn=self.conn_id, user=self.user_id, reason=reason)
         self.reply(events.Resync(reason, random.randrange(0, 1000)))
 
     @property

@@ -11,6 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
+import structlog
 from msgspec import Struct
 
 from nexo.core import commands, events
@@ -22,6 +23,8 @@ from nexo.gateway.pushing import Pushing
 from nexo.ids import parse_server_msg_id, peer_of
 from nexo.ports import ConversationStore, MessageStore
 from nexo.service.receipts import Acknowledging, check_ack_type
+
+log = structlog.get_logger()
 
 PLACES_MAX = 200_000
 AUTHORS_MAX = 20_000  # conversations whose last authors are remembered

@@ -160,6 +160,14 @@ class SigningIn:
                     return
                 await asyncio.sleep(0)  # others have their turn
             connection.reply(events.ResendDone(has_more))
+            log.debug(
+                "resent",
+                conn=connection.conn_id,
+                user=user_id,
+                device=connection.device_id,
+                count=len(messages),
+                has_more=has_more,
+            )
         finally:
             self._resending.discard(key)
 

@@ -31,7 +31,7 @@ from nexo.ids import group_conversation_id, is_user_id
 from nexo.ports import Audience, Listener
 from nexo.store import rows
 from nexo.store.conversations import append_event, lock_conversation, lock_member, lock_members, save_conversation
-from nexo.store.engine import NOW, Script, Stmt, do, proof
+from nexo.store.engine import NOW, Conflict, Script, Stmt, do, proof
 from nexo.store.engine import rows as query
 from nexo.store.sql import Sql
 
@@ -164,21 +164,19 @@ def create(sql: Sql, new: NewGroup) -> Script[Message]:
         raise NexoError("user_not_found", f"There is no user {', '.join(unknown[:20])}", user_ids=unknown)
     now_ms = yield NOW
     name = group_conversation_id(new.group_id)
-    if (yield proof("SELECT 1 FROM messages WHERE server_msg_id=?", new.event_id)):
-        conversation = yield from lock_conversation(sql, name)
-        assert conversation is not None
-        return Message(
-            new.event_id, None, name, 1, new.creator_id, int(MsgType.GROUP_CREATED), "{}", conversation.last_send_at
-        )
-    yield do(
-        "INSERT INTO conversations (conversation_id,kind,member_count,created_at) VALUES (?,?,?,?)",
-        name,
-        int(Kind.GROUP),
-        len(people),
-        now_ms,
+    insert = sql.insert_ignore(
+        "conversations", ("conversation_id", "kind", "member_count", "created_at"), ("conversation_id",)
     )
+    yield do(insert, name, int(Kind.GROUP), len(people), now_ms)
     conversation = yield from lock_conversation(sql, name)
     assert conversation is not None
+    if conversation.head_seq:  # an earlier attempt was committed after all, or the id is somebody else's
+        found_event = yield query(
+            f"SELECT {rows.columns(rows.MESSAGE)} FROM messages WHERE server_msg_id=?", new.event_id
+        )
+        if not found_event:
+            raise Conflict(f"the group id {new.group_id} is taken")
+        return rows.message(found_event[0], name)
     yield do(
         "INSERT INTO chat_groups (group_id,conv,name,introduction,avatar,creator_id,owner_id,join_policy,extra,"
         "created_at,updated_at) VALUES (?,?,?,?,?,?,?,?,?,?,?)",

@@ -112,6 +112,8 @@ def _seq(value: int | str | None, default: int | None = None) -> int | None:
         if not (value.isascii() and value.isdigit() and len(value) <= 18):
             raise NexoError("bad_seq", "A seq is a whole number")
         return int(value)
+    if not -(1 << 62) < value < 1 << 62:
+        raise NexoError("bad_seq", "No conversation is that long")
     return value
 
 
