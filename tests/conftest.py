@@ -10,12 +10,17 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import settings
 
 from harness import servers
 from harness.coroutines import as_plain_function
 from harness.engines import SERVER_ENGINES, EngineTally, engine_of
 from harness.migrated import migrated_database
+
+# The default prints every local variable of a traceback, which can hold up the event loop for seconds.
+_render = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+structlog.configure(processors=[*structlog.get_config()["processors"][:-1], _render])
 
 # A slow machine is no failure; a real one can be replayed from what is printed.
 settings.register_profile("nexo", deadline=None, print_blob=True)

@@ -124,12 +124,25 @@ def test_parts_import_only_what_the_table_allows() -> None:
 
 
 def test_dialects_do_not_import_each_other() -> None:
-    dialects = {"nexo.wire.envelope", "nexo.wire.request", "nexo.wire.command"}
+    dialects = ("nexo.wire.envelope", "nexo.wire.request", "nexo.wire.command")
     wrong = [
         f"{name}:{line} imports {imported}"
         for name in modules()
         for line, imported in imports_of(name)
-        if is_inside(name, *dialects) and is_inside(imported, *dialects) and name != imported
+        for dialect in dialects
+        if is_inside(name, dialect) and is_inside(imported, *dialects) and not is_inside(imported, dialect)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_only_the_registry_knows_the_dialects() -> None:
+    dialects = ("nexo.wire.envelope", "nexo.wire.request", "nexo.wire.command")
+    wrong = [
+        f"{name}:{line} imports {imported}"
+        for name in modules()
+        if name != "nexo.wire.registry" and not is_inside(name, *dialects)
+        for line, imported in imports_of(name)
+        if is_inside(imported, *dialects)
     ]
     assert not wrong, "\n".join(wrong)
 

@@ -15,7 +15,7 @@ from nexo.api.app import make_api
 from nexo.config import Config, StoreUrl, resolve_data_dir, resolve_store_url
 from nexo.gateway.canary import Canary
 from nexo.gateway.gateway import Gateway
-from nexo.gateway.server import Server, listen
+from nexo.gateway.server import Server, allow_many_connections, listen
 from nexo.logs import set_up_logs
 from nexo.metrics import Metrics
 from nexo.ports import BatchStats
@@ -86,6 +86,7 @@ def _alone(config: Config, url: StoreUrl) -> Iterator[None]:
 async def serve(config: Config, log_level: str = "info") -> None:
     """Run the server until it is told to stop."""
     set_up_logs(log_level)
+    allow_many_connections()
     secret = load_secret(config)
     listener = listen(config.server.host, config.server.port)
     metrics = Metrics()

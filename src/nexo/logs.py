@@ -26,7 +26,9 @@ def set_up_logs(level: str = "info", *, as_json: bool | None = None) -> None:
     """Readable lines on a terminal, JSON elsewhere."""
     if as_json is None:
         as_json = not sys.stderr.isatty()
-    render: Any = structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer()
+    # The default on a terminal would print every local variable: messages, tokens, for seconds.
+    on_terminal = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    render: Any = structlog.processors.JSONRenderer() if as_json else on_terminal
     processors: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,

@@ -268,7 +268,7 @@ async def test_what_the_database_does_not_take_now_is_written_later(core_url: st
         await ack(core, "bob", "read", 2)
         engine: Any = core.store.database.engine
 
-        async def fail(*_: Any) -> None:
+        async def fail(*_: Any, **__: Any) -> None:
             raise Transient("out of reach")
 
         engine.write_once = fail

@@ -20,6 +20,7 @@ from nexo.app import Core
 from nexo.core.model import Sent
 from nexo.errors import NexoError
 from nexo.ids import now_ms
+from nexo.store.engine import Conflict, Script, StoreError
 
 PEOPLE = ("alice", "bob", "carol", "dave")
 on_servers = pytest.mark.parametrize(
@@ -519,6 +520,33 @@ async def test_one_bad_message_in_a_batch_never_fails_its_neighbours(core_url: s
             submit(f"new{n}", n + 1, "carol", "dave")
         submit("used", "client_msg_id_reused", "alice", "bob", content="second")
         assert dict(await answers.all()) == wanted
+
+
+@pytest.mark.parametrize("failure", [StoreError, Conflict, ValueError])
+async def test_a_message_that_the_database_refuses_is_found_out_and_its_neighbours_stored_in_order(
+    core_url: str, failure: type[Exception]
+) -> None:
+    async with open_test_core(core_url, PEOPLE) as core:
+        group_id, name = await found_group(core, "alice", "bob", "carol")
+        sql: Any = core.store.committer._hot_sql
+
+        def store(messages: list[tuple[Any, ...]], *rest: Any) -> Script[None]:
+            if any("poison" in row for row in messages):
+                raise failure("cannot be stored")
+            yield from type(sql).store(sql, messages, *rest)
+
+        sql.store = store
+        answers = Answers(core)
+        names = [f"{n:02}" for n in range(20)] + ["poison"] + [f"{n:02}" for n in range(20, 40)]
+        for client_msg_id in names:
+            answers.submit("alice", group_id, client_msg_id=client_msg_id)
+            answers.submit("alice", "bob", client_msg_id=f"s{client_msg_id}")
+        given = dict(await answers.all())
+        assert given.pop("poison") == "internal_error"
+        assert [given[f"{n:02}"] for n in range(40)] == list(range(2, 42))
+        assert [given[f"s{client_msg_id}"] for client_msg_id in names] == list(range(1, 42))
+        page = await core.conversations.pull("bob", name, 2)
+        assert [message.client_msg_id for message in page.messages] == [f"{n:02}" for n in range(40)]
 
 
 async def test_what_one_sender_sends_is_stored_and_answered_in_order(core_url: str) -> None:

@@ -194,8 +194,8 @@ async def test_auto_follows_those_who_come_and_go(by_size: ServerProcess) -> Non
         crowd = await Crowd.gather(here, 4, 4)
         await crowd.owner.say(crowd.group_id, "many")
         await crowd.clients[0].expect("GROUP_NOTIFY", headSeq=2)
+        await crowd.owner.ask({"type": "PRESENCE", "subscribe": [crowd.clients[2].user_id]}, "PRESENCE")
         await crowd.clients[2].close()
-        while (await crowd.owner.me.get("/user/online", user_ids=crowd.clients[2].user_id))["users"][0]["online"]:
-            await asyncio.sleep(0.01)
+        await crowd.owner.expect("PRESENCE")
         await crowd.owner.say(crowd.group_id, "few")
         assert (await crowd.clients[0].expect("GROUP_CHAT"))["body"] == "few"

@@ -3,12 +3,14 @@
 It answers READY when its store is open, sends when it hears GO, and says for every acknowledged send
 `ACK client_msg_id server_msg_id conversation_id seq send_at fresh`, at once and in one piece, for every
 refusal `ERR client_msg_id name`, and at the end DONE. What is refused for now is tried again, as a client does.
+A plan may want it to stop (SIGSTOP) right before it commits for the first time, with all its locks.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from typing import Any
 
@@ -36,6 +38,7 @@ class Stream(msgspec.Struct):
 class Plan(msgspec.Struct):
     streams: list[Stream]
     settings: dict[str, Any] = {}
+    stop_before_commit: bool = False
 
 
 def say(line: str) -> None:
@@ -77,6 +80,19 @@ async def run_stream(sending: Sending, stream: Stream) -> None:
             task.result()
 
 
+def stop_before_commit(store: Store) -> None:
+    driver: Any = store.database.engine._driver  # type: ignore[attr-defined]
+    command = driver.command
+
+    async def stopping(connection: Any, word: str) -> None:
+        if word == "COMMIT":
+            driver.command = command
+            os.kill(os.getpid(), signal.SIGSTOP)
+        await command(connection, word)
+
+    driver.command = stopping
+
+
 async def run(url: str, lines: asyncio.StreamReader) -> None:
     plan = msgspec.json.decode(await lines.readline(), type=Plan)
     store = Store(load(env={}, flags={"store.url": url, **plan.settings}))
@@ -84,6 +100,8 @@ async def run(url: str, lines: asyncio.StreamReader) -> None:
     try:
         say("READY")
         if await lines.readline():
+            if plan.stop_before_commit:
+                stop_before_commit(store)
             sending = Sending(store.messages, FilterFile(None, "off"))
             async with asyncio.TaskGroup() as group:
                 for stream in plan.streams:

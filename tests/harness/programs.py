@@ -68,6 +68,14 @@ class Program:
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signum)
 
+    async def wait_until_stopped(self, timeout_s: float = 30) -> None:
+        """Until it has got SIGSTOP from whomever."""
+        pid = self._process.pid
+        async with asyncio.timeout(timeout_s):
+            seen = await asyncio.to_thread(os.waitid, os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        if seen is None or seen.si_code != os.CLD_STOPPED:
+            raise ProgramFailed(f"it ended instead of stopping:\n{self.log()}")
+
     async def kill(self) -> None:
         """SIGKILL; afterwards `lines` is complete."""
         self.signal(signal.SIGKILL)

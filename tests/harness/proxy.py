@@ -1,8 +1,9 @@
 """A network that can fail: a TCP proxy in front of a database server, in the event loop of the test.
 
 Everything passes until it is told otherwise. `cut` breaks the open connections; `cut_at` waits for a statement
-and breaks the one connection that carries it, before the server sees it or after the server has answered;
-`stall` keeps all connections open and lets nothing through until `flow`.
+and breaks the one connection that carries it, before the server sees it or after the server has answered, or
+on the near side only, so that the server goes on waiting; `stall` keeps all connections open and lets nothing
+through until `flow`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ CHUNK_BYTES = 1 << 16
 class Moment(Enum):
     BEFORE = "the server never sees it"
     AFTER = "the server has done it, and its answer is lost"
+    LATE = "the server still holds its locks, and sees it when `deliver` is called"
 
 
 class _Trap:
@@ -52,6 +54,7 @@ class Proxy:
         self._open = asyncio.Event()
         self._open.set()
         self._port = 0
+        self._late: list[tuple[_Link, bytes]] = []
         self.connections = 0  # so far
 
     @property
@@ -75,6 +78,12 @@ class Proxy:
 
     def flow(self) -> None:
         self._open.set()
+
+    def deliver(self) -> None:
+        """What was caught at Moment.LATE reaches the server now, if it is still listening."""
+        for link, chunk in self._late:
+            if not link.far.is_closing():
+                link.far.write(chunk)
 
     async def _serve(self, reader: asyncio.StreamReader, near: asyncio.StreamWriter) -> None:
         await self._open.wait()
@@ -109,14 +118,19 @@ class Proxy:
             while chunk := await reader.read(CHUNK_BYTES):
                 await self._open.wait()
                 trap = self._trap_for(chunk)
-                if trap is not None and trap.moment is Moment.BEFORE:
+                if trap is not None and trap.moment is Moment.LATE:
+                    self._late.append((link, chunk))
+                    self._spring(trap)
+                    link.near.transport.abort()
+                    await asyncio.Event().wait()  # the far side stays as it is
+                elif trap is not None and trap.moment is Moment.BEFORE:
                     link.cut()
                 elif trap is not None:
                     link.mute = True
                 if not link.far.is_closing():
                     link.far.write(chunk)
                     await link.far.drain()
-                self._spring(trap, link)
+                self._spring(trap)
 
     async def _pump_answers(self, link: _Link, reader: asyncio.StreamReader) -> None:
         with contextlib.suppress(OSError):
@@ -131,7 +145,7 @@ class Proxy:
     def _trap_for(self, chunk: bytes) -> _Trap | None:
         return next((trap for trap in self._traps if trap.times and trap.text in chunk), None)
 
-    def _spring(self, trap: _Trap | None, link: _Link) -> None:
+    def _spring(self, trap: _Trap | None) -> None:
         if trap is not None:
             trap.times -= 1
             if not trap.times:

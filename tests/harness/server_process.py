@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -31,7 +30,6 @@ TEST_SETTINGS: dict[str, object] = {
     "limits__registers_per_min": 0,
     "limits__group_creates_per_min": 0,
 }
-_RUNS_AT = re.compile(r"^Nexo runs at (http://\S+:(\d+)) ", re.MULTILINE)
 
 
 class DidNotStart(Exception):
@@ -52,11 +50,18 @@ def environment(settings: dict[str, object]) -> dict[str, str]:
 class ServerProcess:
     """One server on a data folder of its own, which survives `kill` and `start`. The port stays the same.
 
-    Settings are named as in the environment, in lower case. With `bare=True` only those given count.
+    Settings are named as in the environment, in lower case. With `bare=True` only those given count. A
+    `wrapper` is a command that runs the one behind it.
     """
 
     def __init__(
-        self, *, data: Path | None = None, log_level: str = "info", bare: bool = False, **settings: object
+        self,
+        *,
+        data: Path | None = None,
+        log_level: str = "info",
+        bare: bool = False,
+        wrapper: Sequence[str] = (),
+        **settings: object,
     ) -> None:
         self.directory = processes.new_dir("nexo")
         self.data = data or self.directory / "data"
@@ -64,6 +69,7 @@ class ServerProcess:
         self.port = 0
         self.settings = settings if bare else TEST_SETTINGS | settings
         self._log_level = log_level
+        self._wrapper = list(wrapper)
         self._process: subprocess.Popen[bytes] | None = None
         self._read_from = 0
 
@@ -109,16 +115,31 @@ class ServerProcess:
         self._read_from = len(self.output)
         if not self.port:
             self.port = processes.free_port()
-        command = [NEXO, "serve", "--port", str(self.port), "--data", self.data, "--log-level", self._log_level]
+        command = [
+            *self._wrapper,
+            NEXO,
+            "serve",
+            "--port",
+            str(self.port),
+            "--data",
+            self.data,
+            "--log-level",
+            self._log_level,
+        ]
         self._process = processes.spawn(command, cwd=self.directory, log=self.log, env=environment(self.settings))
+        self.wait_for_output("Nexo runs at ")
+
+    def wait_for_output(self, text: str) -> None:
+        """Until it has printed or logged this since its last start."""
+        assert self._process is not None
         deadline = time.monotonic() + START_TIMEOUT_S
-        while _RUNS_AT.search(self.output, self._read_from) is None:
+        while text not in self.output[self._read_from :]:
             code = self._process.poll()
             if code is not None:
                 raise DidNotStart(code, self.output[self._read_from :])
             if time.monotonic() > deadline:
                 self.kill()
-                raise TimeoutError(f"the server does not start:\n{self.output}")
+                raise TimeoutError(f"the server never said {text!r}:\n{self.output}")
             time.sleep(0.01)
 
     def signal(self, number: signal.Signals) -> None:

@@ -24,6 +24,7 @@ from nexo.errors import NexoError
 from nexo.gateway.handshake import encode_outcome
 from nexo.gateway.rates import Rate
 from nexo.gateway.websocket import Link, text_frame
+from nexo.ids import group_conversation_id, single_conversation_id
 from nexo.wire.dialect import BadFrame, Dialect
 
 log = structlog.get_logger()
@@ -351,7 +352,9 @@ class Connection:
         try:
             draft = self.host.draft(self.session.user_id, command)
         except NexoError as error:
-            self.reply(events.Failed(error), ref)
+            self._answer_in_turn(
+                _place_of(self.session.user_id, command), self.dialect.encode(events.Failed(error), ref)
+            )
             return
         name = draft.conversation_id
         refusal = self._refusal(name, draft.client_msg_id)
@@ -577,3 +580,10 @@ class Connection:
                 return False
         self.reply(events.Failed(error), ref)
         return False
+
+
+def _place_of(user_id: str, command: commands.Send) -> str:
+    """Where a send was meant to go, well-formed or not."""
+    if command.group_id:
+        return group_conversation_id(command.group_id)
+    return single_conversation_id(user_id, command.recv_id or "")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import resource
 import signal
 import socket
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 
 import structlog
@@ -22,6 +25,8 @@ log = structlog.get_logger()
 BACKLOG = 4096
 # A kernel hides megabytes of backlog per stalled socket otherwise, and the water marks would mean nothing.
 SEND_BUFFER_BYTES = 128 * 1024
+CUT_OFF_MARGIN_S = 0.3
+EXIT_CUT_OFF = 1
 
 
 class _Uvicorn(uvicorn.Server):
@@ -91,6 +96,7 @@ class Server:
         await asyncio.wait({serving, listening}, return_when=asyncio.FIRST_COMPLETED)
         await ready()
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        _end_by(self._config.server.shutdown_s)
         for server in self._uvicorn.servers:
             server.close()
         await self._gateway.say_goodbye(self._config.server.shutdown_s / 2)
@@ -109,6 +115,7 @@ class Server:
                 log.warning("stopped_at_once", signal=number.name)
                 # default action again, and the same signal: the exit code tells the truth
                 loop.remove_signal_handler(number)
+                signal.signal(number, signal.SIG_DFL)  # Python's own for SIGINT would wait for what is under way
                 signal.raise_signal(number)
                 return
             log.info("stopping", signal=number.name)
@@ -116,3 +123,23 @@ class Server:
 
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, handle, number)
+
+
+def _end_by(timeout_s: float) -> None:
+    """Whatever hangs (a client, the database, a thread), the process is gone by then. What was acknowledged
+    is on the disk already."""
+
+    def cut_off() -> None:
+        log.warning("stop_cut_off", timeout_s=timeout_s)
+        os._exit(EXIT_CUT_OFF)
+
+    timer = threading.Timer(max(timeout_s - CUT_OFF_MARGIN_S, timeout_s / 2), cut_off)
+    timer.daemon = True
+    timer.start()
+
+
+def allow_many_connections() -> None:
+    """Each connection is a file descriptor, and many systems let a process have a thousand unless it asks."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -7,7 +7,7 @@ is behind `HotSql`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
@@ -107,12 +107,12 @@ class HotSql(Protocol):
 
 
 def write_batch(
-    sql: HotSql, new_ids: IdGenerator, drafts: Sequence[Draft], *, wait: bool, uncertain: bool
+    sql: HotSql, new_ids: IdGenerator, drafts: Sequence[Draft], *, wait: bool, uncertain: Set[int]
 ) -> Script[list[Outcome]]:
     """Store what can be stored; one outcome per draft, in order.
 
-    `uncertain`: an earlier attempt at these drafts may have been committed; rows found are then its work
-    and count as fresh.
+    `uncertain`: an earlier attempt at these of the drafts may have been committed; rows found are then its
+    work and count as fresh.
     """
     outcomes: list[Outcome | None] = [None] * len(drafts)
     followers: list[tuple[int, int]] = []
@@ -139,7 +139,7 @@ def write_batch(
         draft = drafts[i]
         conversation = conversations.get(draft.conversation_id)
         if key in found:
-            outcomes[i] = _answer_again(draft, found[key], conversation, uncertain)
+            outcomes[i] = _answer_again(draft, found[key], conversation, i in uncertain)
         elif conversation is not None:
             if outcomes[i] is None:
                 open_drafts.append((i, draft, conversation))

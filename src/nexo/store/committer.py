@@ -24,7 +24,7 @@ from nexo.ids import IdGenerator
 from nexo.ports import BatchStats
 from nexo.store.batch import HotSql, Outcome, Skipped, write_batch
 from nexo.store.conversations import create_singles
-from nexo.store.engine import CommitUnknown, Conflict, Engine, Script, StoreError, Transient
+from nexo.store.engine import UNKNOWN_GIVE_UP_S, CommitUnknown, Conflict, Engine, Script, StoreError, Transient
 from nexo.store.sql import Sql
 
 log = structlog.get_logger()
@@ -32,7 +32,6 @@ log = structlog.get_logger()
 Answer = Sent | NexoError
 Place = tuple[str, str]  # sender, conversation
 SKIPS_BEFORE_LANE = 3
-UNKNOWN_GIVE_UP_S = 30.0
 
 
 class Pending(Struct, eq=False):
@@ -40,6 +39,12 @@ class Pending(Struct, eq=False):
     answer: Callable[[Answer], None]
     since: float
     skips: int = 0
+    unknown_since: float | None = None  # a transaction with it may have been committed unheard
+
+    def is_late(self, now: float, deadline_s: float) -> bool:
+        if self.unknown_since is not None:  # not to be refused: it may be stored
+            return now - self.unknown_since >= UNKNOWN_GIVE_UP_S
+        return now - self.since >= deadline_s
 
 
 class Settings(Struct, frozen=True):
@@ -194,15 +199,14 @@ class Committer:
         """See a batch through to an answer for each of its drafts."""
         conflicts = 0
         pause_s = 0.005
-        unknown_since: float | None = None
         while True:
             started = time.monotonic()
             try:
-                outcomes = await self._engine.write_once(batch.script, batch.uncertain, batch.committed)
+                outcomes = await self._engine.write_once(batch.script, committed=batch.committed)
             except CommitUnknown as error:
                 log.warning("commit_unknown", error=str(error), size=len(batch.items))
-                batch.uncertain = True
-                unknown_since = unknown_since or started
+                for pending in batch.items:
+                    pending.unknown_since = pending.unknown_since or started
             except Transient as error:
                 log.info("batch_again", error=str(error), size=len(batch.items))
             except Conflict as error:
@@ -222,14 +226,9 @@ class Committer:
                 if batch.only_locked:
                     await asyncio.sleep(0.002)
                 return
-            if batch.uncertain:
-                if time.monotonic() - (unknown_since or started) > UNKNOWN_GIVE_UP_S:
-                    self._answer_all(batch.items, "internal_error", "The database went away while it was writing")
-                    return
-            else:
-                self._refuse_late(batch)
-                if batch.taken and not batch.items:
-                    return
+            self._refuse_late(batch)
+            if batch.taken and not batch.items:
+                return
             await asyncio.sleep(random.uniform(0.5, 1) * pause_s)
             pause_s = min(0.25, pause_s * 2)
 
@@ -253,7 +252,6 @@ class Committer:
             with self._lock:
                 left = self._divert(part)
             half = _Batch(self, items=left)
-            half.uncertain = batch.uncertain
             half.wait = True  # nothing may be skipped here: its successors are in the other half
             await self._commit(half)
 
@@ -333,23 +331,24 @@ class Committer:
         a retry must not end up behind its successors."""
         self._expiry = None
         now = time.monotonic()
-        late = self._remove_late(now - self._settings.deadline_s, set())
+        late = self._remove_late(now, set())
         with self._lock:
             oldest = min((items[0].since for items in (self._waiting, *self._lanes.values()) if items), default=None)
-        self._answer_all(late, "server_busy", "The send waited too long to be written and was not saved")
+        self._refuse(late)
         if self._under_way:
             delay = (now if oldest is None else oldest) + self._settings.deadline_s - now
             self._expiry = asyncio.get_running_loop().call_later(max(0.05, delay), self._expire)
 
-    def _remove_late(self, before: float, places: set[Place]) -> list[Pending]:
-        """Take what waits since `before`, or waits for one of these places, out of the queues."""
+    def _remove_late(self, now: float, places: set[Place]) -> list[Pending]:
+        """Take what is late, or waits for one of these places, out of the queues."""
+        deadline_s = self._settings.deadline_s
         late: list[Pending] = []
         with self._lock:
             # lanes first: what is in the main queue for the same place came later
             queues = (*self._lanes.values(), self._waiting)
-            if places or any(items and items[0].since <= before for items in queues):
+            if places or any(items and now - items[0].since >= deadline_s for items in queues):
                 for items in queues:
-                    kept, refused = _split_late(items, before, places)
+                    kept, refused = _split_late(items, now, deadline_s, places)
                     if refused:
                         items.clear()
                         items.extend(kept)
@@ -358,12 +357,20 @@ class Committer:
 
     def _refuse_late(self, batch: _Batch) -> None:
         """Between two attempts nothing is written: late drafts can still be refused."""
-        before = time.monotonic() - self._settings.deadline_s
+        now = time.monotonic()
         places: set[Place] = set()
-        batch.items, late = _split_late(batch.items, before, places)
+        batch.items, late = _split_late(batch.items, now, self._settings.deadline_s, places)
         if late:
-            late += self._remove_late(before, places)
-            self._answer_all(late, "server_busy", "The database did not take the send in time; it was not saved")
+            self._refuse(late + self._remove_late(now, places))
+
+    def _refuse(self, late: list[Pending]) -> None:
+        for pending in late:
+            if pending.unknown_since is None:
+                name, detail = "server_busy", "The database did not take the send in time; it was not saved"
+            else:
+                name, detail = "internal_error", "The database went away while it was writing"
+            _call(pending, NexoError(name, detail, retry_after_ms=1000))
+        self._done(len(late))
 
     def _answer_all(self, items: list[Pending], name: str, detail: str) -> None:
         for pending in items:
@@ -391,7 +398,6 @@ class _Batch:
         self.items = items or []  # without those that were put back
         self.only_locked = False  # nothing could be done
         self.wait = False
-        self.uncertain = False
 
     def script(self) -> Script[list[Answer]]:
         if not self.taken:
@@ -401,8 +407,9 @@ class _Batch:
             return []
         committer = self._committer
         drafts = [pending.draft for pending in self.items]
+        uncertain = {i for i, pending in enumerate(self.items) if pending.unknown_since is not None}
         outcomes = yield from write_batch(
-            committer._hot_sql, committer._ids, drafts, wait=self.wait, uncertain=self.uncertain
+            committer._hot_sql, committer._ids, drafts, wait=self.wait, uncertain=uncertain
         )
         return self._divide_skipped(outcomes)
 
@@ -429,14 +436,14 @@ class _Batch:
 
 
 def _split_late(
-    items: deque[Pending] | list[Pending], before: float, places: set[Place]
+    items: deque[Pending] | list[Pending], now: float, deadline_s: float, places: set[Place]
 ) -> tuple[list[Pending], list[Pending]]:
     """What may stay, and what is late or follows something late; `places` gets those it is late for."""
     kept: list[Pending] = []
     late: list[Pending] = []
     for pending in items:
         place = (pending.draft.sender_id, pending.draft.conversation_id)
-        if pending.since <= before or place in places:
+        if pending.is_late(now, deadline_s) or (place in places and pending.unknown_since is None):
             places.add(place)
             late.append(pending)
         else:

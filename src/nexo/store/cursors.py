@@ -17,7 +17,7 @@ from nexo.core.unread import unread
 from nexo.core.visibility import visible_head
 from nexo.errors import NexoError
 from nexo.ids import AT_ALL
-from nexo.store.batch import HotSql
+from nexo.store.batch import HotSql, MemberKey
 from nexo.store.database import Database
 from nexo.store.engine import Script, StoreError
 from nexo.store.engine import rows as query
@@ -42,8 +42,12 @@ class Advanced(NamedTuple):
     members: dict[tuple[str, str], tuple[Member, Conversation]]  # as they are now
 
 
-def advance(sql: HotSql, wanted: Sequence[Advance]) -> Script[Advanced]:
-    """One transaction for many members. Rows are locked in the order in which the committer locks them."""
+def advance(sql: HotSql, wanted: Sequence[Advance], earlier: dict[MemberKey, CursorChange]) -> Script[Advanced]:
+    """One transaction for many members. Rows are locked in the order in which the committer locks them.
+
+    `earlier` holds, over all attempts at the same thing, what moved: when an attempt was committed unheard,
+    the next one finds nothing to move, and what moved has to be told all the same.
+    """
     conversations = yield from sql.find_conversations(sorted({item.conversation_id for item in wanted}))
     keys = {
         (conversations[item.conversation_id].id, item.user_id): item
@@ -67,6 +71,8 @@ def advance(sql: HotSql, wanted: Sequence[Advance]) -> Script[Advanced]:
         read_seq = max(member.read_seq, min(item.read_seq, upper))
         delivered_seq = max(member.delivered_seq, min(item.delivered_seq, upper), read_seq)
         if (delivered_seq, read_seq) == before:
+            if key in earlier:
+                changes.append(earlier[key])
             continue
         if member.own_above:
             if read_seq > member.read_seq:
@@ -79,7 +85,8 @@ def advance(sql: HotSql, wanted: Sequence[Advance]) -> Script[Advanced]:
             yield from _move_read(member, conversation, read_seq, number)
         member.delivered_seq = delivered_seq
         changed.append(member)
-        changes.append(CursorChange(item.conversation_id, item.user_id, before[0], delivered_seq, before[1], read_seq))
+        earlier[key] = CursorChange(item.conversation_id, item.user_id, before[0], delivered_seq, before[1], read_seq)
+        changes.append(earlier[key])
     if changed:
         yield from sql.save_members(changed)
     return Advanced(changes, members)
@@ -198,7 +205,7 @@ class CursorWriter:
             while self._pending:
                 items = [self._pending.pop(key) for key in list(self._pending)[:FLUSH_MAX]]
                 try:
-                    advanced = await self._database.write(partial(advance, self._sql, items))
+                    advanced = await self._database.write(partial(advance, self._sql, items, {}))
                 except StoreError as error:
                     log.warning("cursors_not_written", error=str(error), count=len(items))
                     for item in items:
@@ -215,7 +222,7 @@ class CursorWriter:
     async def mark_read(self, user_id: str, conversation_id: str, seq: int) -> tuple[int, int]:
         """Move the read cursor now; where it is and how much is unread, as committed."""
         item = Advance(conversation_id, user_id, seq, seq)
-        advanced = await self._database.change(partial(advance, self._sql, [item]))
+        advanced = await self._database.change(partial(advance, self._sql, [item], {}))
         if self.tell is not None and advanced.changes:
             self.tell(advanced.changes)
         if (conversation_id, user_id) not in advanced.members:

@@ -44,8 +44,10 @@ def make_engine(url: StoreUrl, config: Config) -> Engine:
 
 def _refusal(error: StoreError) -> NexoError:
     log.warning("store_refused", error=f"{type(error).__name__}: {error}")
-    if isinstance(error, (Transient, CommitUnknown)):
+    if isinstance(error, Transient):
         return NexoError("server_busy", "The database does not answer in time", retry_after_ms=1000)
+    if isinstance(error, CommitUnknown):
+        return NexoError("internal_error", "The database went away while it was writing: look before you try again")
     return NexoError("internal_error")
 
 

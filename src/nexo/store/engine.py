@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Callable, Generator, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol, TypeVar
+
+UNKNOWN_GIVE_UP_S = 30.0  # for a look at what became of a commit: longer than a server takes to restart
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -97,14 +100,23 @@ class Engine(Protocol):
 
 
 async def write(engine: Engine, make: MakeScript[T], tries: int = 6) -> T:
-    """Run a transaction until it is done: transient failures are repeated with growing pauses."""
-    attempt, uncertain = 0, False
+    """Run a transaction until it is done: transient failures are repeated with growing pauses.
+
+    Transient, in the end, means that surely nothing was written. After a commit of unknown end that could
+    not be said, so it is looked for longer, and at last CommitUnknown is raised.
+    """
+    attempt = 0
+    unknown_since: float | None = None
     while True:
         attempt += 1
         try:
-            return await engine.write_once(make, uncertain)
+            return await engine.write_once(make, unknown_since is not None)
         except (Transient, CommitUnknown) as error:
-            uncertain = uncertain or isinstance(error, CommitUnknown)
-            if attempt >= tries:
-                raise
+            if unknown_since is None and isinstance(error, CommitUnknown):
+                unknown_since = time.monotonic()
+            if unknown_since is None:
+                if attempt >= tries:
+                    raise
+            elif time.monotonic() - unknown_since >= UNKNOWN_GIVE_UP_S:
+                raise CommitUnknown(str(error)) from error
             await asyncio.sleep(random.uniform(0.5, 1.0) * min(0.5, 0.01 * 2**attempt))

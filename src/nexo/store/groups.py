@@ -313,10 +313,13 @@ def decide_join(change: Change, user_id: str, accept: bool, max_members: int) ->
     policy.check_manager((yield from change.actor()))
     found = yield query("SELECT 1 FROM join_requests WHERE group_id=? AND user_id=?", change.group_id, user_id)
     if not found:
+        if change.memo is not None:  # this very refusal was committed unheard
+            return change.memo
         raise NexoError("join_request_not_found")
     yield do("DELETE FROM join_requests WHERE group_id=? AND user_id=?", change.group_id, user_id)
     if not accept:
-        return Changed()
+        change.memo = Changed()
+        return change.memo
     return (yield from _let_in(change, [user_id], max_members, []))
 
 
@@ -407,12 +410,16 @@ def dismiss(change: Change, *, delete: bool) -> Script[Changed]:
     """Close the group for everybody with one row: spans end at `closed_seq`, the last seq there will be."""
     name = group_conversation_id(change.group_id)
     conversation = yield from lock_conversation(change.sql, name)
-    if conversation is not None and conversation.status == ConversationStatus.DISMISSED and delete:
-        change.conversation = conversation
-        policy.check_owner((yield from change.actor()))
-        conversation.status = ConversationStatus.DELETED
-        yield from save_conversation(conversation)
-        return Changed()
+    if conversation is not None and delete:
+        if conversation.status == ConversationStatus.DISMISSED:
+            change.conversation = conversation
+            policy.check_owner((yield from change.actor()))
+            conversation.status = ConversationStatus.DELETED
+            yield from save_conversation(conversation)
+            change.memo = Changed()
+            return change.memo
+        if conversation.status == ConversationStatus.DELETED and change.memo == Changed():
+            return change.memo  # just that was committed unheard
     if (yield from change.open()):
         return change.done_before()
     policy.check_owner((yield from change.actor()))

@@ -20,7 +20,8 @@ from nexo.store.sql import percent
 CLOCK_MS = "CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED)"
 
 _DUPLICATE = {1062, 1586}
-_TRANSIENT = {1020, 1040, 1205, 1213, 1317, 1969, 3024, 3572}  # locks, deadlocks, statement timeouts
+# full disks, too many connections, locks, deadlocks, statement timeouts
+_TRANSIENT = {1020, 1021, 1040, 1114, 1205, 1213, 1317, 1969, 3024, 3572}
 _LOST = {1053, 1079, 1080, 1158, 1159, 1160, 1161, 1184, 1927, 2003, 2006, 2013, 2014, 2055, 4031}
 
 

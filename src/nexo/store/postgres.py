@@ -7,6 +7,7 @@ it has grown. A stopped instance frees what it holds: the server ends idle trans
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import asyncpg
@@ -22,7 +23,7 @@ _TRANSIENT = (
     asyncpg.SerializationError,
     asyncpg.LockNotAvailableError,
     asyncpg.QueryCanceledError,
-    asyncpg.TooManyConnectionsError,
+    asyncpg.InsufficientResourcesError,  # a full disk, too many connections
 )
 _LOST = (
     asyncpg.PostgresConnectionError,
@@ -77,10 +78,10 @@ class PostgresDriver:
         try:
             await self._pools[for_writing].release(connection, timeout=2)
         except (*_LOST, TimeoutError):
-            connection.terminate()
+            self.abort(connection)
 
     def abort(self, connection: Any) -> None:
-        if not connection.is_closed():
+        with contextlib.suppress(asyncpg.InterfaceError):  # lost: the pool has taken it back by itself
             connection.terminate()
 
     async def run(self, connection: Any, statement: Stmt) -> Any:

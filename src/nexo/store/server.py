@@ -121,11 +121,10 @@ class ServerEngine(Engine):
             )
             if translated is None:
                 raise
-            if isinstance(translated, LostConnection):
-                if connection is not None:
-                    driver.abort(connection)
-                if committing:
-                    raise CommitUnknown(str(translated)) from error
+            if connection is not None and (committing or isinstance(translated, LostConnection)):
+                driver.abort(connection)
+            if committing:  # a time-out, too, says only that there was no answer
+                raise CommitUnknown(str(translated)) from error
             raise translated from error
         finally:
             if connection is not None:

@@ -20,7 +20,8 @@ from nexo.store.engine import Conflict, MakeScript, Mode, Script, StoreError, Tr
 
 T = TypeVar("T")
 
-_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+# A full disk too: what does not fit now is retried while its deadline lasts, and goes in once there is room.
+_TRANSIENT = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL}
 _UNIQUE = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
 
 Job = Callable[[sqlite3.Connection], None]
@@ -96,7 +97,7 @@ def _commit(connection: sqlite3.Connection, cursor: sqlite3.Cursor) -> None:
 
 def _classified(error: sqlite3.Error) -> StoreError:
     code = getattr(error, "sqlite_errorcode", 0)
-    if code & 0xFF in _BUSY:
+    if code & 0xFF in _TRANSIENT:
         return Transient(str(error))
     if code in _UNIQUE:
         return Conflict(str(error))

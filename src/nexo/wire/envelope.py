@@ -391,7 +391,11 @@ def _encode_signed_in(event: events.SignedIn, ref: Ref | None) -> bytes:
 
 
 def _encode_sign_in_failed(event: events.SignInFailed, ref: Ref | None) -> bytes:
-    return _encode({"type": "AUTH_FAIL", "reason": event.error.name, "detail": event.error.detail})
+    error = event.error
+    frame: dict[str, Any] = {"type": "AUTH_FAIL", "reason": error.name, "detail": error.detail}
+    if error.retry_after_ms is not None:
+        frame["retryAfterMs"] = error.retry_after_ms
+    return _encode(frame)
 
 
 def _encode_recalled(event: events.Recalled, ref: Ref | None) -> bytes:
