@@ -431,6 +431,19 @@ async def test_offline_gives_what_was_not_delivered_over_all_conversations_oldes
         assert (await core.conversations.offline("dave")).messages == []
 
 
+async def test_offline_gives_a_long_old_conversation_before_many_short_new_ones(core_url: str) -> None:
+    users = [f"u{n:02}" for n in range(30)]
+    async with open_test_core(core_url, [*PEOPLE, *users]) as core:
+        await fill(core, "alice", "bob", 60)
+        await run(core, "UPDATE messages SET send_at=send_at-100000")
+        for user in users:
+            await say(core, user, "bob")
+        found = await all_offline(core, "bob", 200)
+        assert [message.send_at for message in found] == sorted(message.send_at for message in found)
+        assert places(found)[:60] == [(CHAT, seq) for seq in range(1, 61)]
+        assert len(set(places(found))) == len(found) == 90
+
+
 async def test_offline_never_repeats_or_skips_whatever_happens_between_pages(core_url: str) -> None:
     async with open_test_core(core_url, PEOPLE) as core:
         group_id, name = await found_group(core, "alice", "bob", "carol")
@@ -731,6 +744,8 @@ async def test_the_entry_of_one_who_left_stays_as_it_was(core_url: str) -> None:
         await say(core, "alice", group_id)
         change = await core.groups.leave("bob", group_id)
         await say(core, "alice", "bob")
+        # what happens in one millisecond gets times that run ahead a little, so chats can change places
+        await run(core, "UPDATE conversations SET last_send_at=last_send_at+100 WHERE conversation_id=?", CHAT)
         before = await listed(core, "bob")
         await say(core, "alice", group_id, mentions=["@all"])
         assert await listed(core, "bob") == before
@@ -740,6 +755,7 @@ async def test_the_entry_of_one_who_left_stays_as_it_was(core_url: str) -> None:
         assert (before[1].updated_at, before[1].unread) == (change.event.send_at, 1)
         heads = await synced(core, "bob")
         assert [(head.conversation_id, head.head_seq) for head in heads] == [(CHAT, 1), (name, 3)]
+        await run(core, "UPDATE conversations SET last_send_at=last_send_at-1000 WHERE conversation_id=?", CHAT)
         await core.groups.join("bob", group_id)
         assert [entry.conversation_id for entry in await listed(core, "bob")] == [name, CHAT]
 
@@ -749,7 +765,8 @@ async def test_sync_tells_heads_cursors_and_unread(core_url: str) -> None:
         _, name = await group_with_two_spans(core)
         await fill(core, "alice", "bob", 3)
         await core.acknowledging.mark_read("bob", CHAT, seq=1)
-        assert await synced(core, "bob") == [Head(CHAT, 3, 1, 1, 1, 2), Head(name, 8, 6, 5, 5, 2)]
+        heads = {head.conversation_id: head for head in await synced(core, "bob")}
+        assert heads == {CHAT: Head(CHAT, 3, 1, 1, 1, 2), name: Head(name, 8, 6, 5, 5, 2)}
         assert await synced(core, "nobody") == []
 
 

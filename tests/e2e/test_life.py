@@ -209,9 +209,11 @@ async def test_while_it_stops_nobody_is_let_in() -> None:
 async def ready(here: World, status: int) -> str:
     """What /readyz says, once it answers with that status; an answer is good for a second."""
     async with asyncio.timeout(30):
-        while (response := await here.http.get("/readyz")).status_code != status:
+        while True:
+            response = await here.http.get("/readyz")
+            if response.status_code == status:
+                return str(response.json()["err_msg"])
             await asyncio.sleep(0.2)
-    return str(response.json()["err_msg"])
 
 
 async def test_a_server_that_can_store_and_deliver_is_ready_again_and_again(server: ServerProcess) -> None:

@@ -81,10 +81,10 @@ async def main(disk: Path) -> None:
         stored = {name for (name,) in await look(core, "SELECT client_msg_id FROM messages WHERE msg_type<100")}
         assert stored == set(acknowledged), "a refusal says that it was surely not saved"
         try:
-            await core.groups.invite("ann", group_id, ["bob"])
             await core.groups.update("ann", group_id, announcement=LARGE)
         except NexoError as error:
-            assert error.name == "server_busy", error
+            if error.name != "server_busy":  # or it fits: it is small
+                raise
         page = await core.conversations.pull("bob", "si_ann:bob", 1)
         assert page.messages, "reading goes on"
         await check_acks(url, acks_of(acknowledged))

@@ -12,8 +12,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
-import psutil
-
 from harness import processes
 
 NEXO = Path(sys.executable).parent / "nexo"
@@ -106,7 +104,10 @@ class ServerProcess:
 
     @property
     def rss_bytes(self) -> int:
-        return int(psutil.Process(self.pid).memory_info().rss)
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+        raise AssertionError("the process has ended")
 
     # -- its life ----------------------------------------------------------------------------------------
 
@@ -115,17 +116,8 @@ class ServerProcess:
         self._read_from = len(self.output)
         if not self.port:
             self.port = processes.free_port()
-        command = [
-            *self._wrapper,
-            NEXO,
-            "serve",
-            "--port",
-            str(self.port),
-            "--data",
-            self.data,
-            "--log-level",
-            self._log_level,
-        ]
+        options = ["--port", str(self.port), "--data", str(self.data), "--log-level", self._log_level]
+        command = [*self._wrapper, str(NEXO), "serve", *options]
         self._process = processes.spawn(command, cwd=self.directory, log=self.log, env=environment(self.settings))
         self.wait_for_output("Nexo runs at ")
 

@@ -209,6 +209,7 @@ class Committer:
                     pending.unknown_since = pending.unknown_since or started
             except Transient as error:
                 log.info("batch_again", error=str(error), size=len(batch.items))
+                batch.error = str(error)
             except Conflict as error:
                 # most likely the same client_msg_id from another process: the second look finds its row
                 conflicts += 1
@@ -361,6 +362,7 @@ class Committer:
         places: set[Place] = set()
         batch.items, late = _split_late(batch.items, now, self._settings.deadline_s, places)
         if late:
+            log.warning("sends_refused", error=batch.error, size=len(late))
             self._refuse(late + self._remove_late(now, places))
 
     def _refuse(self, late: list[Pending]) -> None:
@@ -398,6 +400,7 @@ class _Batch:
         self.items = items or []  # without those that were put back
         self.only_locked = False  # nothing could be done
         self.wait = False
+        self.error = ""  # why the last attempt failed
 
     def script(self) -> Script[list[Answer]]:
         if not self.taken:

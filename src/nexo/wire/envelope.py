@@ -84,7 +84,7 @@ def _bad_frame(data: bytes, error: msgspec.DecodeError) -> BadFrame:
         return BadFrame(NexoError("bad_json"), violation=True)
     try:
         found = _decode_any(data)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return BadFrame(NexoError("bad_json"), violation=True)
     if not isinstance(found, dict):
         return BadFrame(NexoError("bad_json", "A frame is a JSON object"), violation=True)
@@ -217,7 +217,7 @@ _COMMANDS: dict[str, Callable[[Frame], commands.Command]] = {
 
 
 class MessageFrame(Struct, rename="camel"):
-    """A message, flat. `replyToServerMsgId` and the flags are there only when they say something."""
+    """A message, flat. `quote`, `recalledAt` and the flags are there only when they say something."""
 
     type: str
     server_msg_id: str
@@ -291,6 +291,8 @@ class Envelope:
             found = _decode(frame)
         except RecursionError:
             raise BadFrame(NexoError("bad_json", "nested too deeply"), violation=True) from None
+        except UnicodeDecodeError:
+            raise BadFrame(NexoError("bad_json", "not UTF-8"), violation=True) from None
         except msgspec.DecodeError as error:
             raise _bad_frame(frame, error) from None
         ref = _ref_of(found)

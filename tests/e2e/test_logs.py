@@ -1,0 +1,129 @@
+"""What a server logs at its most talkative: one line per event, and never a secret or what people write."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+
+import pytest
+from websockets.exceptions import InvalidStatus
+
+from harness import processes
+from harness.chat import PASSWORD, Refused, fresh_id, meet
+from harness.server_process import ServerProcess
+
+BODY = "zxcv-body-of-a-message"
+SECRET_WORDS = {
+    "body": BODY,
+    "extra": "zxcv-extra-of-a-message",
+    "nickname": "zxcv-nickname",
+    "announcement": "zxcv-announcement",
+    "join message": "zxcv-join-message",
+    "password": PASSWORD,
+    "new password": "zxcv-new-password",
+    "wrong password": "zxcv-wrong-password",
+}
+
+
+async def live(server: ServerProcess, secrets: dict[str, str]) -> None:
+    """Everything that people do, well and badly."""
+    async with meet(server, "ann", "ben", "cid", check_pushes=False) as (ann, ben, cid):
+        here = ann.me.world
+        await ann.me.put("/user/update", nickname=SECRET_WORDS["nickname"])
+        message = await ann.say(ben, BODY, extra={"x": SECRET_WORDS["extra"]})
+        await ann.say(ben, {"url": "https://x.example/" + BODY}, msgType=2)
+        await ben.acknowledge(await ben.expect("SINGLE_CHAT"), "read")
+        await ann.expect("ACK", ackType="read")
+        await ann.ask({"type": "MESSAGE_REVOKE", "serverMsgId": message["serverMsgId"]}, "ACK", ackType="revoked")
+        group = await ann.me.found_group(ben, cid, name=BODY, introduction=BODY, join_policy="approval")
+        await ann.me.put("/group/update", group_id=group, announcement=SECRET_WORDS["announcement"])
+        await ann.say(group, BODY, mentions=["@all"])
+        dan = await here.person("dan")
+        await dan.post("/group/join", group_id=group, message=SECRET_WORDS["join message"])
+        await ann.me.post("/group/dismiss", group_id=group)
+        await ann.me.send(ben, BODY)
+        # refusals of all kinds
+        await ann.send(ann.message("nobody-there", BODY))
+        await ann.expect_error("user_not_found")
+        await ann.send(frame := ann.message(ben, BODY))
+        await ann.expect("ACK", clientMsgId=frame["clientMsgId"])
+        await ann.send(frame | {"body": BODY + "2"})
+        await ann.expect_error("client_msg_id_reused")
+        await ann.send_raw(BODY)
+        await ann.expect_error("bad_json")
+        await ann.send({"type": BODY[:20], "body": BODY})
+        await ann.expect_error("unknown_type")
+        await ann.send({"type": "SINGLE_CHAT", "clientMsgId": BODY, "to": 5, "body": BODY, "token": secrets["access"]})
+        await ann.expect_error("bad_receiver")
+        for call in (
+            here.call("POST", "/auth/login", json={"user_id": ann.user_id, "password": SECRET_WORDS["wrong password"]}),
+            here.call("POST", "/auth/refresh", json={"refresh_token": secrets["access"]}),
+            ann.me.post("/msg/send", recv_id=ben.user_id, content=BODY, client_msg_id=fresh_id(), nonsense=BODY),
+            ann.me.call("POST", "/msg/send", content=BODY.encode()),
+            here.call("GET", "/msg/pull", params={"token": secrets["access"], "conversation_id": BODY}),
+        ):
+            with pytest.raises(Refused):
+                await call
+        # signing in and out, in every way
+        tokens = await ann.me.log_in(device_id="phone")
+        secrets |= {"second access": tokens.access, "second refresh": tokens.refresh}
+        by_header = await ann.me.open(headers={"Authorization": f"Bearer {tokens.access}"})
+        await by_header.signed_in()
+        uri = f"{server.ws_address}?token={tokens.access}&send_id={ann.user_id}&platform_id=5"
+        with pytest.raises(InvalidStatus):
+            await ann.me.open(uri=uri + "&v=nonsense!")
+        bad = await ann.me.open()
+        await bad.send({"type": "AUTH", "token": secrets["access"] + "x"})
+        await bad.expect("AUTH_FAIL")
+        await by_header.ask({"type": "REAUTH", "token": tokens.access}, "AUTH_OK")
+        changed = await ann.me.post("/auth/password", old_password=PASSWORD, new_password=SECRET_WORDS["new password"])
+        secrets |= {"third access": changed["access_token"], "third refresh": changed["refresh_token"]}
+        await by_header.expect_close()
+        ann.cut()
+        await ben.settle()
+
+
+async def test_no_token_password_or_message_is_in_the_log_at_debug_level() -> None:
+    words = processes.new_dir("words") / "words.txt"
+    words.write_text("unlikely\n")
+    secrets: dict[str, str] = {}
+    with ServerProcess(log_level="debug", filter__file=words, receipts__flush_ms=1) as server:
+        async with meet(server, "eve", check_pushes=False) as (eve,):
+            secrets |= {"access": eve.me.tokens.access, "refresh": eve.me.tokens.refresh}
+        await live(server, secrets)
+        secrets["signing secret"] = (server.data / "secret").read_text().strip()
+        assert await asyncio.to_thread(server.stop) == 0
+        said = server.output
+    assert said.count("\n") > 30, "it logs at this level"
+    found = [name for name, text in (SECRET_WORDS | secrets).items() if text in said]
+    assert found == []
+    # nor a part of one: tokens have three parts, and each says enough
+    for name, token in secrets.items():
+        for part in re.split(r"[.]", token):
+            assert len(part) < 20 or part not in said, name
+    assert "eyJ" not in said, "a JSON web token begins so"
+
+
+async def test_every_line_is_one_event_with_its_connection_or_request() -> None:
+    with ServerProcess(log_level="debug") as server:
+        await live(server, {"access": "x"})
+        assert await asyncio.to_thread(server.stop) == 0
+        lines = server.output.splitlines()[3:]  # the greeting
+    events = [json.loads(line) for line in lines]
+    assert all({"event", "level", "timestamp"} <= event.keys() for event in events)
+    assert {event["level"] for event in events} <= {"debug", "info", "warning"}
+    kinds = {event["event"] for event in events}
+    assert {"request", "signed_in", "connection_dropped", "stopping"} <= kinds
+    assert all(event["request_id"] for event in events if event["event"] == "request")
+    assert all(event["conn"] for event in events if event["event"] in ("signed_in", "connection_dropped"))
+    assert not any("Traceback" in line for line in lines)
+
+
+async def test_the_id_of_a_request_is_the_callers_own_and_in_the_log() -> None:
+    with ServerProcess(log_level="debug") as server:
+        async with meet(server, "ann", check_pushes=False) as (ann,):
+            response = await ann.me.world.http.get("/healthz", headers={"X-Request-Id": "abc-123"})
+            assert response.headers["x-request-id"] == "abc-123"
+        assert await asyncio.to_thread(server.stop) == 0
+        assert '"request_id": "abc-123"' in server.output
