@@ -6,7 +6,7 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,14 +14,14 @@ import msgspec
 import pytest
 
 from harness.acks import Ack, check_acks
-from harness.core import draft_fields, found_group, fresh_id, look, open_test_core, say
+from harness.core import draft_fields, found_group, fresh_id, look, open_test_core, refused, say
 from harness.engines import SERVER_ENGINES
 from harness.proxy import Moment, Proxy, proxy_to
 from nexo.app import Core
 from nexo.config import parse_store_url
 from nexo.core.model import Sent
 from nexo.errors import NexoError
-from nexo.store import migrate
+from nexo.store import committer, engine, migrate
 from nexo.store.check import check
 
 pytestmark = pytest.mark.parametrize(
@@ -118,6 +118,40 @@ async def test_a_commit_that_hangs_in_the_network_delays_one_chat_and_is_never_d
             sent = await sending
         assert (sent.fresh, sent.message.seq) == (True, 2)
     assert len(await check_acks(core_url, [ack_of(sent), ack_of(other)])) == 4
+
+
+async def test_a_commit_whose_end_cannot_be_found_out_is_not_called_unsaved(
+    core_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "UNKNOWN_GIVE_UP_S", 0.5)
+    monkeypatch.setattr(committer, "UNKNOWN_GIVE_UP_S", 0.5)
+    async with core_behind_proxy(core_url, send__deadline_ms=300, store__pool_size=1) as (core, proxy):
+        group_id, _ = await found_group(core, *PEOPLE)
+        await say(core, "p0", "p1")
+
+        async def lose(work: Awaitable[object]) -> None:
+            """The commit gets through, its answer does not, and there is no other connection for a while."""
+            proxy.cut_at("COMMIT", Moment.AFTER)
+            proxy.refuse()
+            with refused("internal_error"):
+                await work
+            proxy.flow()
+
+        await lose(send(core, "p0", "p1", client_msg_id="unheard"))
+        again = await send(core, "p0", "p1", client_msg_id="unheard")
+        assert (again.fresh, again.message.seq) == (False, 2)
+        await lose(core.groups.leave("p1", group_id))
+        with refused("not_group_member"):
+            await core.groups.leave("p1", group_id)
+        proxy.refuse()
+        proxy.cut()
+        with refused("server_busy"):
+            await send(core, "p0", "p1", client_msg_id="refused")
+        with refused("server_busy"):
+            await core.groups.leave("p2", group_id)
+        proxy.flow()
+        await core.groups.leave("p2", group_id)
+    assert "refused" not in await check_acks(core_url, [ack_of(again)])
 
 
 async def test_connections_cut_while_nothing_happens_are_replaced(core_url: str) -> None:
@@ -383,3 +417,27 @@ async def test_a_database_that_hangs_refuses_in_time_and_then_goes_on(core_url: 
         assert page.head_seq == 51
     stored = await check_acks(core_url, map(ack_of, again))
     assert "first" not in stored, "a refusal says that it was surely not saved"
+
+
+async def test_callers_that_give_up_leave_no_connection_and_no_lock_behind(core_url: str) -> None:
+    async with core_behind_proxy(core_url, store__pool_size=3) as (core, proxy):
+        group_id, conversation_id = await found_group(core, *PEOPLE)
+        for round_ in range(3):
+            proxy.stall()
+            patient = [asyncio.create_task(core.conversations.pull("p0", conversation_id)) for _ in range(10)]
+            giving_up = [asyncio.create_task(core.conversations.pull("p1", conversation_id)) for _ in range(10)]
+            giving_up += [
+                asyncio.create_task(core.groups.update("p0", group_id, name=f"name {round_} {n}")) for n in range(10)
+            ]
+            await asyncio.sleep(0.2)
+            for task in giving_up:
+                task.cancel()
+            await asyncio.gather(*giving_up, return_exceptions=True)
+            proxy.flow()
+            async with asyncio.timeout(3):
+                assert all(page.messages for page in await asyncio.gather(*patient))
+                await core.groups.update("p0", group_id, name=f"round {round_}")
+                await say(core, "p1", group_id)
+        assert (await core.groups.info(group_id)).name == "round 2"
+    report = await check(parse_store_url(core_url))
+    assert not report.counts, report.findings

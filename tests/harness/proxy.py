@@ -3,7 +3,7 @@
 Everything passes until it is told otherwise. `cut` breaks the open connections; `cut_at` waits for a statement
 and breaks the one connection that carries it, before the server sees it or after the server has answered, or
 on the near side only, so that the server goes on waiting; `stall` keeps all connections open and lets nothing
-through until `flow`.
+through until `flow`; `refuse` lets nobody connect until `flow`.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class Proxy:
         self._traps: list[_Trap] = []
         self._open = asyncio.Event()
         self._open.set()
+        self._refusing = False
         self._port = 0
         self._late: list[tuple[_Link, bytes]] = []
         self.connections = 0  # so far
@@ -76,7 +77,11 @@ class Proxy:
     def stall(self) -> None:
         self._open.clear()
 
+    def refuse(self) -> None:
+        self._refusing = True
+
     def flow(self) -> None:
+        self._refusing = False
         self._open.set()
 
     def deliver(self) -> None:
@@ -87,6 +92,9 @@ class Proxy:
 
     async def _serve(self, reader: asyncio.StreamReader, near: asyncio.StreamWriter) -> None:
         await self._open.wait()
+        if self._refusing:
+            near.transport.abort()
+            return
         try:
             far_reader, far = await asyncio.open_connection(self._target.hostname, self._target.port)
         except OSError:  # the server is down

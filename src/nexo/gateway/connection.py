@@ -107,9 +107,10 @@ class Connection:
         "_touched",
         "_unblocked",
         "_violations",
+        "_written",
         "asks_outcome",
-        "blocked_bytes",
         "blocked_since",
+        "blocked_taken",
         "closing",
         "conn_id",
         "device_id",
@@ -143,12 +144,13 @@ class Connection:
         self.closing = False
         self.opened_at = self.last_seen = self.last_ping = time.monotonic()
         self.blocked_since = 0.0
-        self.blocked_bytes = 0
+        self.blocked_taken = 0
         self.heads: dict[str, int] | None = None  # changed heads that were not pushed
         self.heads_at = 0.0
         self.notices: dict[str, list[Any]] | None = None  # group notices of the last second
         self._out: list[bytes] = []
         self._out_bytes = 0
+        self._written = 0
         self._touched = False
         self._answers: dict[str, deque[list[bytes | None]]] | None = None
         self._inflight = 0
@@ -168,6 +170,12 @@ class Connection:
     @property
     def user_id(self) -> str | None:
         return self.session.user_id if self.signed_in else None
+
+    @property
+    def taken(self) -> int:
+        """How many bytes the client's side has taken so far. What is still buffered says nothing about that:
+        answers to earlier requests are added to it meanwhile."""
+        return self._written - self.link.buffered()
 
     @property
     def inflight(self) -> int:
@@ -237,11 +245,12 @@ class Connection:
     def pause_writing(self) -> None:
         """Too much is on its way: no more pushes and no more requests until it is taken."""
         self.blocked_since = time.monotonic()
-        self.blocked_bytes = self.link.buffered()
+        self.blocked_taken = self.taken
         self.link.pause_reading()
 
     def resume_writing(self) -> None:
         self.blocked_since = 0.0
+        self.last_seen = time.monotonic()  # nothing was read meanwhile, no sign of life either
         if self.closing:
             return
         self.link.resume_reading()
@@ -469,6 +478,7 @@ class Connection:
         self._touched = False
         out = self._out
         if out:
+            self._written += self._out_bytes
             self._out_bytes = 0
             self.link.write(out[0] if len(out) == 1 else b"".join(out))
             out.clear()

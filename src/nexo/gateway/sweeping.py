@@ -64,10 +64,11 @@ class Sweeper:
         if connection.closing:
             return
         if connection.blocked_since:
-            left = connection.link.buffered()
-            if left < connection.blocked_bytes:  # slow, but it drains
-                connection.blocked_bytes, connection.blocked_since = left, now
+            taken = connection.taken
+            if taken > connection.blocked_taken:  # slow, but it drains
+                connection.blocked_taken, connection.blocked_since = taken, now
             elif now - connection.blocked_since >= self._stuck_s:
+                left = connection.link.buffered()
                 log.info("slow_consumer", conn=connection.conn_id, user=connection.user_id, buffered=left)
                 connection.drop("slow_consumer")
             return
