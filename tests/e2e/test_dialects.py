@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import AsyncIterator, Iterator
-from typing import NamedTuple
+from typing import Any
 
 import pytest
 
@@ -14,7 +14,9 @@ from harness.chat import Person, World, world
 from harness.dialects import (
     SPEAKERS,
     GroupEvent,
+    Heads,
     Joined,
+    Notice,
     Presence,
     Problem,
     Recalled,
@@ -37,7 +39,7 @@ def test_every_dialect_has_a_speaker() -> None:
 
 
 @pytest.fixture(params=PAIRS, ids=lambda pair: "-".join(name.split(".")[1] for name in pair))
-def pair(request: pytest.FixtureRequest) -> tuple[type[Speaker], type[Speaker]]:
+def pair(request: pytest.FixtureRequest) -> Pair:
     first, second = request.param
     return SPEAKERS[first], SPEAKERS[second]
 
@@ -57,13 +59,24 @@ def narrow_server() -> Iterator[ServerProcess]:
         yield running
 
 
-class Couple(NamedTuple):
+class Scene:
     """Ann and Ben, each in a dialect of their own; Cy only reads his mail."""
 
     ann: Speaker
     ben: Speaker
     cy: Person
-    here: World
+
+    def __init__(self, here: World) -> None:
+        self.here = here
+        self._speakers: list[Speaker] = []
+
+    async def connect(self, kind: type[Speaker], person: Person, *args: Any, **options: Any) -> Speaker:
+        speaker = await kind.connect(person, *args, **options)
+        self._speakers.append(speaker)
+        return speaker
+
+    async def close(self) -> None:
+        await asyncio.gather(*(speaker.close() for speaker in self._speakers))
 
     async def found_group(self) -> str:
         """Ann's group of the three. Both know of it."""
@@ -74,23 +87,26 @@ class Couple(NamedTuple):
         return group_id
 
 
-@contextlib.asynccontextmanager
-async def couple(server: ServerProcess, pair: tuple[type[Speaker], type[Speaker]]) -> AsyncIterator[Couple]:
-    async with world(server, check_pushes=False) as here:
-        # underscores in ids must not confuse anybody
-        people = await here.people("a_nn", "b_en", "cy")
-        ann, ben = [await kind.connect(person) for kind, person in zip(pair, people[:2], strict=True)]
-        try:
-            yield Couple(ann, ben, people[2], here)
-        finally:
-            await asyncio.gather(ann.close(), ben.close())
-
-
 Pair = tuple[type[Speaker], type[Speaker]]
 
 
+@contextlib.asynccontextmanager
+async def meeting(server: ServerProcess, pair: Pair) -> AsyncIterator[Scene]:
+    async with world(server, check_pushes=False) as here:
+        scene = Scene(here)
+        # underscores in ids must not confuse anybody
+        ann, ben, scene.cy = await here.people("a_nn", "b_en", "cy")
+        try:
+            scene.ann = await scene.connect(pair[0], ann)
+            scene.ben = await scene.connect(pair[1], ben)
+            yield scene
+        finally:
+            await scene.close()
+
+
 async def test_single_chat_both_ways(server: ServerProcess, pair: Pair) -> None:
-    async with couple(server, pair) as (ann, ben, _, _):
+    async with meeting(server, pair) as scene:
+        ann, ben = scene.ann, scene.ben
         first = await ann.say(ben.me, "hello")
         said = await ben.expect(Said, msg_id=first.msg_id)
         assert said == Said(first.msg_id, ann.me, 1, ann.me, "hello")
@@ -104,43 +120,39 @@ async def test_single_chat_both_ways(server: ServerProcess, pair: Pair) -> None:
 
 
 async def test_the_senders_other_devices_get_it_too(server: ServerProcess, pair: Pair) -> None:
-    async with couple(server, pair) as (ann, ben, _, _):
-        other = await type(ben).connect(ann.person)
+    async with meeting(server, pair) as scene:
+        ann, ben = scene.ann, scene.ben
+        other = await scene.connect(type(ben), ann.person)
         sent = await ann.say(ben.me, "from my phone")
         assert await other.expect(Said) == Said(sent.msg_id, ben.me, 1, ann.me, "from my phone")
-        await other.close()
 
 
 async def test_group_chat(server: ServerProcess, pair: Pair) -> None:
-    async with couple(server, pair) as both:
-        ann, ben = both.ann, both.ben
-        group_id = await both.found_group()
+    async with meeting(server, pair) as scene:
+        ann, ben = scene.ann, scene.ben
+        group_id = await scene.found_group()
         first = await ann.say(group_id, "all here?")
         assert await ben.expect(Said) == Said(first.msg_id, group_id, 2, ann.me, "all here?")
         second = await ben.say(group_id, "yes")
         assert await ann.expect(Said) == Said(second.msg_id, group_id, 3, ben.me, "yes")
-        await both.cy.post("/group/quit", group_id=group_id)
+        await scene.cy.post("/group/quit", group_id=group_id)
         for speaker in (ann, ben):
             left = await speaker.expect(GroupEvent, chat=group_id, msg_type=103)
-            assert (left.seq, left.content) == (4, {"user_id": both.cy.user_id})
-        assert [note.seq for note in await ann.history(group_id) if not isinstance(note, Presence | Problem)] == [  # type: ignore[union-attr]
-            1,
-            2,
-            3,
-            4,
-        ]
+            assert (left.seq, left.content) == (4, {"user_id": scene.cy.user_id})
+        history = await ann.history(group_id)
+        assert [note.seq for note in history if isinstance(note, Said | GroupEvent)] == [1, 2, 3, 4]
 
 
 async def test_mentions_are_important_to_those_mentioned(server: ServerProcess, pair: Pair) -> None:
-    async with couple(server, pair) as both:
-        ann, ben = both.ann, both.ben
-        group_id = await both.found_group()
+    async with meeting(server, pair) as scene:
+        ann, ben = scene.ann, scene.ben
+        group_id = await scene.found_group()
         await ann.say(group_id, "ben?", mentions=(ben.me,))
         said = await ben.expect(Said)
         assert (said.mentions, said.important) == ((ben.me,), True)
-        await ann.say(group_id, "cy?", mentions=(both.cy.user_id,))
+        await ann.say(group_id, "cy?", mentions=(scene.cy.user_id,))
         said = await ben.expect(Said)
-        assert (said.mentions, said.important) == ((both.cy.user_id,), False)
+        assert (said.mentions, said.important) == ((scene.cy.user_id,), False)
         await ann.say(group_id, "everybody!", mentions=("@all",))
         said = await ben.expect(Said)
         assert (said.mentions, said.important) == (("@all",), True)
@@ -149,7 +161,8 @@ async def test_mentions_are_important_to_those_mentioned(server: ServerProcess, 
 
 
 async def test_a_reply_shows_what_it_replies_to(server: ServerProcess, pair: Pair) -> None:
-    async with couple(server, pair) as (ann, ben, _, _):
+    async with meeting(server, pair) as scene:
+        ann, ben = scene.ann, scene.ben
         question = await ann.say(ben.me, "tea or coffee?")
         await ben.say(ann.me, "tea", reply_to=question.msg_id)
         said = await ann.expect(Said, content="tea")
@@ -160,7 +173,8 @@ async def test_a_reply_shows_what_it_replies_to(server: ServerProcess, pair: Pai
 
 
 async def test_recall(server: ServerProcess, pair: Pair) -> None:
-    async with couple(server, pair) as (ann, ben, _, _):
+    async with meeting(server, pair) as scene:
+        ann, ben = scene.ann, scene.ben
         sent = await ann.say(ben.me, "oops")
         await ben.expect(Said, content="oops")
         with pytest.raises(Refused, match="not_message_sender"):
@@ -177,7 +191,8 @@ async def test_recall(server: ServerProcess, pair: Pair) -> None:
 
 
 async def test_delivered_and_read_receipts(server: ServerProcess, pair: Pair) -> None:
-    async with couple(server, pair) as (ann, ben, _, _):
+    async with meeting(server, pair) as scene:
+        ann, ben = scene.ann, scene.ben
         first, second = await ann.say(ben.me, "one"), await ann.say(ben.me, "two")
         await ben.delivered(await ben.expect(Said, content="one"))
         assert await ann.expect(Receipt) == Receipt("delivered", ben.me, first.msg_id, 1, ben.me)
@@ -188,16 +203,17 @@ async def test_delivered_and_read_receipts(server: ServerProcess, pair: Pair) ->
 
 
 async def test_a_group_receipt_reaches_the_author(server: ServerProcess, pair: Pair) -> None:
-    async with couple(server, pair) as both:
-        ann, ben = both.ann, both.ben
-        group_id = await both.found_group()
+    async with meeting(server, pair) as scene:
+        ann, ben = scene.ann, scene.ben
+        group_id = await scene.found_group()
         sent = await ann.say(group_id, "read this")
         await ben.read(await ben.expect(Said))
         assert await ann.expect(Receipt, ack_type="read") == Receipt("read", group_id, sent.msg_id, 2, ben.me)
 
 
 async def test_typing_and_presence(server: ServerProcess, pair: Pair) -> None:
-    async with couple(server, pair) as (ann, ben, _, _):
+    async with meeting(server, pair) as scene:
+        ann, ben = scene.ann, scene.ben
         await ann.watch(ben.me)
         assert await ann.expect(Presence) == Presence(((ben.me, True),))
         await ann.say(ben.me, "hi")
@@ -208,36 +224,37 @@ async def test_typing_and_presence(server: ServerProcess, pair: Pair) -> None:
 
 
 async def test_a_newcomer_kicks_whoever_was_there(single_server: ServerProcess, pair: Pair) -> None:
-    async with couple(single_server, pair) as (ann, ben, _, _):
+    async with meeting(single_server, pair) as scene:
+        ann, ben = scene.ann, scene.ben
         tokens = await ann.person.log_in(IOS, "phone")
-        newcomer = await type(ben).connect(ann.person, tokens)
+        newcomer = await scene.connect(type(ben), ann.person, tokens)
         await ann.expect(Problem, reason="kicked")
         assert await ann.closed() == 4107
         sent = await ben.say(ann.me, "where are you?")
         await newcomer.expect(Said, msg_id=sent.msg_id)
-        await newcomer.close()
 
 
 async def test_whoever_could_not_take_everything_is_told_to_resync(narrow_server: ServerProcess, pair: Pair) -> None:
-    async with couple(narrow_server, pair) as (ann, _, _, here):
-        (dan,) = await here.people("dan")
-        slow = await pair[1].connect(dan, max_queue=1)
+    async with meeting(narrow_server, pair) as scene:
+        ann = scene.ann
+        (dan,) = await scene.here.people("dan")
+        slow = await scene.connect(pair[1], dan, max_queue=1)
         slow.pause()
         sent = [await ann.say(dan.user_id, f"{i} " + "x" * 4000) for i in range(200)]
         slow.resume()
         assert (await slow.expect(Resync)).reason == "slow_consumer"
         got = [note for note in slow.notes if isinstance(note, Said)]
-        assert [said.seq for said in got] == list(range(1, len(got) + 1)) and len(got) < len(sent)
-        again = await pair[1].connect(dan, have={ann.me: len(got)})
+        assert [said.seq for said in got] == list(range(1, len(got) + 1))
+        assert len(got) < len(sent)
+        again = await scene.connect(pair[1], dan, have={ann.me: len(got)})
         rest = [note.msg_id for note in again.notes if isinstance(note, Said)]
         assert [said.msg_id for said in got] + rest == [each.msg_id for each in sent]
-        await asyncio.gather(slow.close(), again.close())
 
 
 async def test_who_was_away_catches_up(server: ServerProcess, pair: Pair) -> None:
-    async with couple(server, pair) as both:
-        ann, ben = both.ann, both.ben
-        group_id = await both.found_group()
+    async with meeting(server, pair) as scene:
+        ann, ben = scene.ann, scene.ben
+        group_id = await scene.found_group()
         seen = await ann.say(ben.me, "seen")
         await ben.expect(Said, msg_id=seen.msg_id)
         await ben.close()
@@ -245,7 +262,7 @@ async def test_who_was_away_catches_up(server: ServerProcess, pair: Pair) -> Non
         gone = await ann.say(ben.me, "gone before it was seen")
         await ann.recall(gone.msg_id)
         in_group = await ann.say(group_id, "missed too")
-        back = await type(ben).connect(ben.person, have={ann.me: 1, group_id: 1})
+        back = await scene.connect(type(ben), ben.person, have={ann.me: 1, group_id: 1})
         single = [note for note in back.notes if isinstance(note, Said | Recalled) and note.chat == ann.me]
         assert single == [
             Said(missed.msg_id, ann.me, 2, ann.me, "missed"),
@@ -257,4 +274,38 @@ async def test_who_was_away_catches_up(server: ServerProcess, pair: Pair) -> Non
         ]
         live = await ann.say(ben.me, "and now live")
         assert (await back.expect(Said, msg_id=live.msg_id)).seq == 5
-        await back.close()
+
+
+# -- events that do not depend on the other's dialect --------------------------------------------------------
+
+
+@pytest.fixture(params=list(SPEAKERS), ids=lambda name: name.split(".")[1])
+def kind(request: pytest.FixtureRequest) -> type[Speaker]:
+    return SPEAKERS[request.param]
+
+
+async def test_a_notice_comes_instead_of_the_message_under_notify(kind: type[Speaker]) -> None:
+    with ServerProcess(group__strategy__mode="notify") as server:
+        async with meeting(server, (kind, kind)) as scene:
+            group_id = await scene.found_group()
+            await scene.ann.say(group_id, "look", mentions=(scene.ben.me,))
+            assert await scene.ben.expect(Notice) == Notice(group_id, 2, True)
+            assert not [note for note in scene.ben.notes if isinstance(note, Said)]
+
+
+async def test_changed_heads_come_together_under_none(kind: type[Speaker]) -> None:
+    with ServerProcess(group__strategy__mode="none", sync__heads_s=1) as server:
+        async with meeting(server, (kind, kind)) as scene:
+            group_id = await scene.found_group()
+            await scene.ann.say(group_id, "one")
+            await scene.ann.say(group_id, "two")
+            assert await scene.ben.expect(Heads) == Heads(((group_id, 3),))
+
+
+async def test_a_stopping_server_says_so(kind: type[Speaker]) -> None:
+    with ServerProcess() as server:
+        async with meeting(server, (kind, kind)) as scene:
+            stopping = asyncio.create_task(asyncio.to_thread(server.stop))
+            await scene.ann.expect(Problem, reason="server_shutdown")
+            assert await scene.ann.closed() == 4905
+            assert await stopping == 0

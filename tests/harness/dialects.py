@@ -84,6 +84,18 @@ class Problem(NamedTuple):
     reason: str
 
 
+class Notice(NamedTuple):
+    """There is something new in a group."""
+
+    chat: str
+    head_seq: int
+    important: bool
+
+
+class Heads(NamedTuple):
+    heads: tuple[tuple[str, int], ...]
+
+
 class Joined(NamedTuple):
     """The entry of a conversation one has come into."""
 
@@ -92,7 +104,7 @@ class Joined(NamedTuple):
     min_seq: int
 
 
-Note = Said | GroupEvent | Recalled | Receipt | Typing | Presence | Resync | Problem | Joined
+Note = Said | GroupEvent | Recalled | Receipt | Typing | Presence | Resync | Problem | Notice | Heads | Joined
 N = TypeVar("N", bound=tuple[Any, ...])
 
 
@@ -289,7 +301,11 @@ class EnvelopeSpeaker(Speaker):
         await self.send({"type": "AUTH", "token": token, "baselines": baselines})
         await self.answer(type="AUTH_OK")
         await self.answer(type="SYNC")
-        await self.answer(type="RESEND_DONE")
+        while (await self.answer(type="RESEND_DONE"))["hasMore"]:
+            for note in self.notes:
+                if isinstance(note, Said | GroupEvent | Recalled):
+                    baselines[conversation_of(note.chat, self.me)] = note.seq
+            await self.send({"type": "RESEND", "baselines": baselines})
 
     def _chat(self, frame: Frame) -> str:
         return peer_in(frame["conversationId"], self.me)
@@ -310,6 +326,10 @@ class EnvelopeSpeaker(Speaker):
                 return Typing(self._chat(frame), frame["from"], frame["on"])
             case "PRESENCE":
                 return Presence(tuple((user["userId"], user["online"]) for user in frame["users"]))
+            case "GROUP_NOTIFY":
+                return Notice(self._chat(frame), frame["headSeq"], frame.get("important", False))
+            case "HEADS":
+                return Heads(tuple((self._chat(head), head["headSeq"]) for head in frame["conversations"]))
             case "ERROR" if "clientMsgId" not in frame and "serverMsgId" not in frame:
                 return Problem(frame["reason"])
             case "SYNC" if len(frame["conversations"]) == 1 and not self._is_asked_for():
@@ -386,8 +406,16 @@ class RequestSpeaker(Speaker):
             name = head["conversation_id"]
             start = have.get(peer_in(name, self.me))
             if start is not None and head["max_seq"] > start:
-                page = await self.ask(1005, conversation_id=name, begin_seq=start + 1)
-                self.notes += [self._message(message) for message in page["messages"]]
+                self.notes += await self._pull(name, start + 1)
+
+    async def _pull(self, conversation_id: str, begin_seq: int) -> list[Note]:
+        found: list[Note] = []
+        has_more = True
+        while has_more:
+            page = await self.ask(1005, conversation_id=conversation_id, begin_seq=begin_seq)
+            found += [self._message(message) for message in page["messages"]]
+            begin_seq, has_more = page["next_seq"], page["has_more"]
+        return found
 
     async def ask(self, number: int, **data: Any) -> Any:
         incr = str(next(self._numbers))
@@ -403,7 +431,7 @@ class RequestSpeaker(Speaker):
     def _note(self, frame: Frame) -> Note | None:
         if frame.get("req_identifier", 0) < 2000:
             return None
-        assert frame["msg_incr"] == "" and frame["err_code"] == 0
+        assert (frame["msg_incr"], frame["err_code"]) == ("", 0)
         data = frame["data"]
         chat = peer_in(data["conversation_id"], self.me) if "conversation_id" in data else ""
         match frame["req_identifier"]:
@@ -418,10 +446,16 @@ class RequestSpeaker(Speaker):
                 return Resync(data["reason"])
             case 2005:
                 return Presence(tuple((user["user_id"], user["online"]) for user in data["users"]))
+            case 2006:
+                assert data["group_id"] == chat
+                return Notice(chat, data["head_seq"], data.get("important", False))
             case 2007:
                 return Recalled(data["server_msg_id"], chat, data["seq"], data["by"])
             case 2012:
                 return Typing(chat, data["user_id"], data["on"])
+            case 2013 if "min_seq" not in data["conversations"][0]:
+                heads = data["conversations"]
+                return Heads(tuple((peer_in(head["conversation_id"], self.me), head["head_seq"]) for head in heads))
             case 2013:
                 (entry,) = data["conversations"]
                 return Joined(peer_in(entry["conversation_id"], self.me), entry["head_seq"], entry["min_seq"])
@@ -461,8 +495,7 @@ class RequestSpeaker(Speaker):
         await self.ask(1004, conversation_id=conversation_of(said.chat, self.me), seq=said.seq)
 
     async def history(self, chat: str) -> list[Note]:
-        page = await self.ask(1005, conversation_id=conversation_of(chat, self.me), begin_seq=1)
-        return [self._message(message) for message in page["messages"]]
+        return await self._pull(conversation_of(chat, self.me), 1)
 
     async def typing(self, chat: str, on: bool) -> None:
         await self.ask(1010, **{"group_id" if chat.startswith("g_") else "recv_id": chat}, on=on)
@@ -525,6 +558,10 @@ class CommandSpeaker(Speaker):
                 return Resync(data["reason"])
             case "session.kicked" | "session.error":
                 return Problem(data["reason"])
+            case "chat.notify":
+                return Notice(self._chat(data), data["head_seq"], data.get("important", False))
+            case "chat.heads" if "min_seq" not in data["conversations"][0]:
+                return Heads(tuple((self._chat(head), head["head_seq"]) for head in data["conversations"]))
             case "chat.heads":
                 (entry,) = data["conversations"]
                 return Joined(self._chat(entry), entry["head_seq"], entry["min_seq"])

@@ -80,6 +80,7 @@ async def open_socket(
         open_timeout=60,
         close_timeout=10,
         max_size=None,
+        max_queue=4,  # frames it reads ahead
         proxy=None,
     )
     await connection.send(json.dumps({"type": "AUTH", "token": token} | fields))

@@ -21,7 +21,7 @@ from nexo.store import laws, migrate, schema
 from nexo.store.laws import Law, Scan
 
 LISTED_PER_KIND = 100
-SLICE_CONVERSATIONS = 1000
+SLICE_CONVERSATIONS = 10_000
 SLICE_WEIGHT = 200_000  # messages and members: a second or two on any engine
 _LAST = (1 << 63) - 1
 
