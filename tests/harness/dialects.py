@@ -13,7 +13,7 @@ import itertools
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 from urllib.parse import urlencode
 
@@ -106,6 +106,7 @@ class Joined(NamedTuple):
 
 Note = Said | GroupEvent | Recalled | Receipt | Typing | Presence | Resync | Problem | Notice | Heads | Joined
 N = TypeVar("N", bound=tuple[Any, ...])
+T = TypeVar("T")
 
 
 class Sent(NamedTuple):
@@ -272,7 +273,7 @@ class Speaker(ABC):
 
         return await self._wait(look, f"an answer {fields}")
 
-    async def _wait(self, look: Any, what: str) -> Any:
+    async def _wait(self, look: Callable[[], T | None], what: str) -> T:
         deadline = time.monotonic() + PATIENCE_S
         while (found := look()) is None:
             self._changed.clear()
@@ -531,6 +532,14 @@ class CommandSpeaker(Speaker):
         if done["code"]:
             raise Refused(done["message"])
         return done["data"]
+
+    async def pushed(self, cmd: str) -> Frame:
+        """The data of the first push of that name, as it came."""
+
+        def look() -> Frame | None:
+            return next((frame["data"] for frame in self.frames if frame["cmd"] == cmd), None)
+
+        return await self._wait(look, cmd)
 
     def _chat(self, data: Frame) -> str:
         if "group_id" in data:

@@ -70,19 +70,23 @@ async def open_socket(
     end.setblocking(False)
     if receive_buffer_bytes is not None:  # or the kernel takes megabytes for one who does not read
         end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
-    await asyncio.get_running_loop().sock_connect(end, (address.hostname, address.port))
-    connection = await connect(
-        ws_address,
-        sock=end,
-        subprotocols=[SUBPROTOCOL],  # type: ignore[list-item]
-        compression=None,
-        ping_interval=None,
-        open_timeout=60,
-        close_timeout=10,
-        max_size=None,
-        max_queue=4,  # frames it reads ahead
-        proxy=None,
-    )
+    try:
+        await asyncio.get_running_loop().sock_connect(end, (address.hostname, address.port))
+        connection = await connect(
+            ws_address,
+            sock=end,
+            subprotocols=[SUBPROTOCOL],  # type: ignore[list-item]
+            compression=None,
+            ping_interval=None,
+            open_timeout=60,
+            close_timeout=10,
+            max_size=None,
+            max_queue=4,  # frames it reads ahead
+            proxy=None,
+        )
+    except BaseException:
+        end.close()
+        raise
     await connection.send(json.dumps({"type": "AUTH", "token": token} | fields))
     return connection
 

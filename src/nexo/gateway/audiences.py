@@ -32,6 +32,7 @@ class Audiences:
         self._lost = lost
         self._cached: OrderedDict[str, tuple[float, Audience]] = OrderedDict()
         self._size = 0
+        self._forgets = 0
         self._waiting: dict[str, deque[Waiting]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -66,13 +67,20 @@ class Audiences:
         return self.peek(conversation_id) or await self._fetch(conversation_id)
 
     def forget(self, conversation_id: str) -> None:
+        self._forgets += 1
+        self._drop(conversation_id)
+
+    def _drop(self, conversation_id: str) -> None:
         entry = self._cached.pop(conversation_id, None)
         if entry is not None:
             self._size -= len(entry[1].listeners) + 1
 
     async def _fetch(self, conversation_id: str) -> Audience:
+        forgets = self._forgets
         audience = await self._groups.audience(conversation_id)
-        self.forget(conversation_id)
+        self._drop(conversation_id)
+        if forgets != self._forgets:  # it may have been read before what was to be forgotten; good for this once
+            return audience
         self._cached[conversation_id] = (time.monotonic() + self._ttl_s, audience)
         self._size += len(audience.listeners) + 1
         while self._size > CACHED_MEMBERS_MAX and len(self._cached) > 1:
@@ -91,6 +99,9 @@ class Audiences:
                 deliver(audience)
         except NexoError as error:
             log.warning("push_audience_unknown", conversation_id=conversation_id, error=error.name)
+            self._lost(conversation_id)
+        except Exception:
+            log.exception("push_failed", conversation_id=conversation_id)
             self._lost(conversation_id)
         finally:
             del self._waiting[conversation_id]

@@ -515,9 +515,10 @@ class Connection:
         log.info("resync", conn=self.conn_id, user=self.user_id, reason=reason)
         self.reply(events.Resync(reason, random.randrange(0, 1000)))
 
-    @property
-    def resync_due(self) -> bool:
-        return bool(self._dirty) and not self.blocked_since and time.monotonic() >= self._resync_at
+    def resync_if_due(self) -> None:
+        """Tell now what could not be told before, because it was too soon or there was no room."""
+        if self._dirty and not self.blocked_since and time.monotonic() >= self._resync_at:
+            self.resync(self._dirty)
 
     # -- ending ------------------------------------------------------------------------------------------
 

@@ -90,8 +90,7 @@ class Sweeper:
             to_check.append(connection)
         if connection.notices or connection.heads:
             self._pushing.sweep(connection, now)
-        if connection.resync_due:
-            connection.resync("slow_consumer")
+        connection.resync_if_due()
 
     async def _check_sessions(self, connections: list[Connection]) -> None:
         """A session that was ended elsewhere is noticed here at the latest."""

@@ -90,7 +90,7 @@ def _send(data: _Send, user_id: str | None) -> commands.Command:
     recv_id, group_id = data.recv_id or None, data.group_id or None
     if data.session_type not in (None, 1, 2):
         raise NexoError("bad_receiver", "session_type is 1 (single chat) or 2 (group)")
-    if data.session_type == (2 if recv_id else 1 if group_id else None):
+    if (data.session_type == 1 and group_id) or (data.session_type == 2 and recv_id):
         raise NexoError("bad_receiver", "session_type 1 goes with recv_id, 2 with group_id")
     return commands.Send(
         data.client_msg_id,

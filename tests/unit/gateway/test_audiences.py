@@ -1,0 +1,114 @@
+"""Member lists for pushing: fresh enough, in turn, and never silently missing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from nexo.errors import NexoError
+from nexo.gateway.audiences import Audiences
+from nexo.ports import Audience, Listener
+
+
+class Groups:
+    """Answers with what was there when it was asked, once it is allowed to."""
+
+    def __init__(self) -> None:
+        self.members = ["ann"]
+        self.epoch = 1
+        self.asked = 0
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+        self.failure: Exception | None = None
+
+    async def audience(self, conversation_id: str) -> Audience:
+        self.asked += 1
+        found = Audience(self.epoch, {name: Listener(1, 0, False, ()) for name in self.members})
+        await self.go_on.wait()
+        if self.failure is not None:
+            raise self.failure
+        return found
+
+
+def make(groups: Groups) -> tuple[Audiences, list[str]]:
+    lost: list[str] = []
+    store: Any = groups
+    return Audiences(store, 300, lost.append), lost
+
+
+async def settle() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_what_comes_while_members_are_loaded_is_delivered_in_its_order() -> None:
+    groups = Groups()
+    groups.go_on.clear()
+    audiences, _ = make(groups)
+    delivered: list[int] = []
+    for i in range(5):
+        audiences.with_audience("c", 1, lambda _, i=i: delivered.append(i))  # type: ignore[misc]
+    await settle()
+    assert delivered == []
+    groups.go_on.set()
+    await settle()
+    assert (delivered, groups.asked) == ([0, 1, 2, 3, 4], 1)
+    audiences.with_audience("c", 1, lambda _: delivered.append(5))
+    assert delivered[-1] == 5, "now at once"
+
+
+async def test_a_list_of_an_older_epoch_is_loaded_anew() -> None:
+    groups = Groups()
+    audiences, _ = make(groups)
+    seen: list[set[str]] = []
+    audiences.with_audience("c", 1, lambda audience: seen.append(set(audience.listeners)))
+    await settle()
+    groups.members, groups.epoch = ["ann", "ben"], 2
+    audiences.with_audience("c", 1, lambda audience: seen.append(set(audience.listeners)))
+    audiences.with_audience("c", 2, lambda audience: seen.append(set(audience.listeners)))
+    await settle()
+    assert seen == [{"ann"}, {"ann"}, {"ann", "ben"}]
+
+
+async def test_a_list_read_before_a_change_is_not_kept_after_it() -> None:
+    """A setting changes without an epoch: what was on its way from the database then is out of date."""
+    groups = Groups()
+    groups.go_on.clear()
+    audiences, _ = make(groups)
+    loading = asyncio.create_task(audiences.load("c"))
+    await settle()
+    groups.members = ["ben"]
+    audiences.forget("c")
+    groups.go_on.set()
+    assert set((await loading).listeners) == {"ann"}
+    assert set((await audiences.load("c")).listeners) == {"ben"}
+
+
+async def test_members_who_cannot_be_found_out_are_told_as_lost() -> None:
+    groups = Groups()
+    groups.failure = NexoError("server_busy")
+    audiences, lost = make(groups)
+    audiences.with_audience("c", 1, lambda _: None)
+    await settle()
+    assert lost == ["c"]
+    groups.failure = None
+    delivered: list[int] = []
+    audiences.with_audience("c", 1, lambda _: delivered.append(1))
+    await settle()
+    assert delivered == [1], "and it goes on"
+
+
+async def test_a_delivery_that_fails_is_told_as_lost_and_stops_nothing_later() -> None:
+    groups = Groups()
+    audiences, lost = make(groups)
+
+    def fail(_: Audience) -> None:
+        raise RuntimeError("a bug")
+
+    delivered: list[int] = []
+    audiences.with_audience("c", 1, fail)
+    await settle()
+    assert lost == ["c"]
+    audiences.with_audience("c", 1, lambda _: delivered.append(1))
+    await settle()
+    assert delivered == [1]

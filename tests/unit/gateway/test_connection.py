@@ -1,0 +1,194 @@
+"""One connection by itself, under a clock that tests set: violations, RESYNC, drainage."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from nexo.core.model import Session
+from nexo.gateway import connection as module
+from nexo.gateway.connection import Connection, Rules
+from nexo.wire.envelope import DIALECT
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class Link:
+    """Notes what is written; `unsent` of it is still to be taken."""
+
+    def __init__(self) -> None:
+        self.frames: list[Any] = []
+        self.unsent = 0
+        self.closed_with: tuple[int, str] | None = None
+        self.aborted = False
+        self.reading = True
+
+    def write(self, frames: bytes) -> None:
+        position = 0
+        while position < len(frames):
+            size, start = frames[position + 1], position + 2
+            if size == 126:
+                size, start = int.from_bytes(frames[position + 2 : position + 4], "big"), position + 4
+            self.frames.append(json.loads(frames[start : start + size]))
+            position = start + size
+
+    def ping(self) -> None: ...
+
+    def close(self, code: int, reason: str = "") -> None:
+        self.closed_with = code, reason
+
+    def abort(self) -> None:
+        self.aborted = True
+
+    def buffered(self) -> int:
+        return self.unsent
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+
+class Host:
+    def __init__(self) -> None:
+        self.rules = Rules(0, 0, 0, 0, 65_536, 30_000)
+
+    def touch(self, connection: Connection) -> None: ...
+
+    def arrived(self, connection: Connection) -> None: ...
+
+    def gone(self, connection: Connection) -> None: ...
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr(module, "time", found)
+    return found
+
+
+@pytest.fixture
+def opened(clock: Clock) -> tuple[Connection, Link]:
+    """A connection of ann's that is signed in."""
+    host: Any = Host()
+    connection, link = Connection(host, DIALECT, "c1", "127.0.0.1"), Link()
+    connection.opened(link)
+    connection.session = Session("sid", "ann", 5, "", 1)
+    return connection, link
+
+
+def reasons(link: Link) -> list[str]:
+    return [frame["reason"] for frame in link.frames if frame["type"] == "ERROR"]
+
+
+def test_three_violations_in_ten_seconds_are_endured_for_ever(opened: tuple[Connection, Link], clock: Clock) -> None:
+    connection, link = opened
+    for _ in range(20):
+        for _ in range(3):
+            connection.text(b"nonsense")
+        clock.now += 10.1
+    connection.flush()
+    assert reasons(link) == ["bad_json"] * 60
+    assert link.closed_with is None
+
+
+def test_the_fourth_within_ten_seconds_closes(opened: tuple[Connection, Link], clock: Clock) -> None:
+    connection, link = opened
+    for _ in range(3):
+        connection.text(b"{}")
+        clock.now += 3.3
+    connection.binary()
+    assert reasons(link) == ["missing_type"] * 3 + ["bad_json"]
+    assert link.closed_with is not None
+    assert link.closed_with[0] in range(4000, 4500)
+
+
+def test_pushes_that_do_not_fit_are_told_by_one_resync(opened: tuple[Connection, Link], clock: Clock) -> None:
+    connection, link = opened
+    connection.pause_writing()
+    assert not link.reading
+    for _ in range(5):
+        connection.push(b"\x81\x02{}")
+    connection.flush()
+    assert link.frames == []
+    connection.resume_writing()
+    connection.flush()
+    assert [frame["type"] for frame in link.frames] == ["RESYNC"]
+    assert link.reading
+
+
+def test_there_is_at_most_one_resync_in_five_seconds_and_none_is_swallowed(
+    opened: tuple[Connection, Link], clock: Clock
+) -> None:
+    connection, link = opened
+    connection.resync("first")
+    connection.resync("second")
+    clock.now += 4.9
+    connection.resync_if_due()
+    connection.flush()
+    assert [frame["reason"] for frame in link.frames] == ["first"]
+    clock.now += 0.2
+    connection.resync_if_due()
+    connection.flush()
+    assert [frame["reason"] for frame in link.frames] == ["first", "second"]
+    clock.now += 6
+    connection.resync_if_due()
+    connection.flush()
+    assert len(link.frames) == 2
+
+
+def test_what_waits_for_sync_is_bounded_and_the_rest_is_told_by_resync(
+    opened: tuple[Connection, Link], clock: Clock
+) -> None:
+    connection, link = opened
+    connection.hold_pushes()
+    for _ in range(module.HELD_MAX + 1):
+        connection.push(b'\x81\x0d{"type":"X"} ')
+    connection.flush()
+    assert link.frames == []
+    connection.release_pushes()
+    connection.flush()
+    connection.flush()
+    kinds = [frame["type"] for frame in link.frames]
+    assert kinds == ["X"] * module.HELD_MAX + ["RESYNC"]
+
+
+def test_what_was_taken_grows_although_more_is_added(opened: tuple[Connection, Link], clock: Clock) -> None:
+    """Whether a slow client drains is not to be seen from what is buffered."""
+    connection, link = opened
+    connection.resync("x")
+    connection.flush()
+    link.unsent = 10
+    connection.pause_writing()
+    before = connection.blocked_taken
+    clock.now += 6
+    connection.blocked_since = 0
+    connection.resync("y" * 100)
+    connection.flush()
+    link.unsent = 50  # more than before, yet some was taken
+    assert connection.taken > before
+
+
+def test_a_goodbye_that_does_not_fit_is_a_reset(opened: tuple[Connection, Link], clock: Clock) -> None:
+    connection, link = opened
+    connection.pause_writing()
+    connection.drop("kicked")
+    assert link.aborted
+    assert link.closed_with is None
+
+
+def test_a_client_that_was_not_read_was_not_silent(opened: tuple[Connection, Link], clock: Clock) -> None:
+    connection, _ = opened
+    connection.pause_writing()
+    clock.now += 1000
+    connection.resume_writing()
+    assert connection.last_seen == clock.now

@@ -1,0 +1,243 @@
+"""What holds for every dialect: nothing but Nexo's errors comes out of a decoder, and every event goes in."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any, get_args
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from harness import golden
+from harness.golden import Case, cases, told
+from harness.samples import ANN, EVENTS, TEXT
+from nexo.core import commands, events
+from nexo.core.model import Message, MsgType, Quote
+from nexo.wire.dialect import BadFrame, Dialect
+from nexo.wire.registry import DIALECTS, choose
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+# values that some field of some request would take
+LIKELY = JSON | st.sampled_from(
+    [1001, 1002, 1003, 1005, 1011, 2001, 1, 2, 0, -1, "1", "c1", "ann", "g_Team00000001", "si_ann:ben", "p_ann_ben"]
+)
+ODD = [
+    b"",
+    b"{}",
+    b"[]",
+    b"null",
+    b'"text"',
+    b"{",
+    b'{"type":"AUTH"}{"type":"AUTH"}',
+    b"\xff\xfe",
+    b'{"type":"\\ud800"}',
+    b'{"cmd":"chat.ack","data":{"msg_id":' + b"9" * 6000 + b"}}",
+    b'{"req_identifier":1009,"data":{"server_msg_id":' + b"9" * 6000 + b"}}",
+    b'{"type":"PULL","beginSeq":' + b"9" * 6000 + b"}",
+    b'{"cmd":"heartbeat","data":' + b"[" * 30_000,
+    b'{"req_identifier":1001,"data":' + b'{"a":' * 20_000,
+    b'{"type":"PING","x":' + b"[" * 60_000 + b"]" * 60_000 + b"}",
+    b'{"req_identifier":1001,"data":"' + base64.b64encode(b"[" * 30_000) + b'"}',
+]
+
+
+@pytest.fixture(params=list(DIALECTS.values()), ids=list(DIALECTS))
+def dialect(request: pytest.FixtureRequest) -> Dialect:
+    chosen: Dialect = request.param
+    return chosen.for_connection("the token")
+
+
+def names_of(dialect: Dialect) -> list[str]:
+    """Everything a frame or the data in it may be called, from the golden frames of the dialect."""
+    found = {"type", "token", "clientMsgId", "serverMsgId", "baselines", "to", "body", "beginSeq"}
+    for file in golden.files(dialect.name.split(".")[1]).values():
+        for case in file.get("requests", []):
+            if isinstance(case["frame"], dict):
+                found |= case["frame"].keys()
+                if isinstance(case["frame"].get("data"), dict):
+                    found |= case["frame"]["data"].keys()
+    return sorted(found)
+
+
+def check_any(dialect: Dialect, frame: bytes, user_id: str | None) -> None:
+    """Decodes to a command, or is refused by an error that can be told."""
+    outcome: events.Event = EVENTS["error"]
+    try:
+        command, ref = dialect.decode(frame, user_id)
+    except BadFrame as bad:
+        outcome, ref = events.Failed(bad.error), bad.ref
+    else:
+        assert isinstance(command, get_args(commands.Command))
+    assert isinstance(json.loads(dialect.encode(outcome, ref)), dict)
+
+
+@pytest.mark.parametrize("user_id", [ANN, None])
+@pytest.mark.parametrize("frame", ODD, ids=range(len(ODD)))
+def test_odd_bytes_are_refused_or_understood(dialect: Dialect, frame: bytes, user_id: str | None) -> None:
+    check_any(dialect, frame, user_id)
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+@given(frame=st.binary(max_size=200), user_id=st.sampled_from([ANN, None]))
+def test_arbitrary_bytes_are_refused_or_understood(name: str, frame: bytes, user_id: str | None) -> None:
+    check_any(DIALECTS[name].for_connection(None), frame, user_id)
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+@given(data=st.data(), user_id=st.sampled_from([ANN, None]))
+def test_arbitrary_objects_are_refused_or_understood(name: str, data: st.DataObject, user_id: str | None) -> None:
+    codec = DIALECTS[name].for_connection(None)
+    fields = st.dictionaries(st.sampled_from(names_of(codec)), LIKELY, max_size=8)
+    frame = data.draw(fields)
+    if data.draw(st.booleans()):
+        frame["data"] = data.draw(fields)
+    known = {"request": "req_identifier", "command": "cmd", "envelope": "type"}[name.split(".")[1]]
+    kinds = {
+        "req_identifier": list(range(1001, 1012)),
+        "cmd": [stem for stem, file in golden.files("command").items() if "requests" in file],
+        "type": ["AUTH", "SINGLE_CHAT", "GROUP_CHAT", "ACK", "PULL", "SYNC", "RESEND", "TYPING", "PRESENCE"],
+    }
+    frame[known] = data.draw(st.sampled_from(kinds[known]))
+    check_any(codec, json.dumps(frame).encode(), user_id)
+
+
+REQUEST_CASES = [
+    pytest.param(name, *param.values, id=f"{name}-{param.id}")
+    for name in ("request", "command")
+    for param in cases(name, "requests")
+]
+
+
+def codec_of(name: str) -> Dialect:
+    return DIALECTS[f"nexo.{name}.v1"].for_connection("the token")
+
+
+@pytest.mark.parametrize(("name", "case"), REQUEST_CASES)
+def test_unknown_fields_are_ignored(name: str, case: Case) -> None:
+    frame = {**case["frame"], "unknown": {"deep": [1]}, "future": None}
+    if isinstance(frame.get("data"), dict):
+        frame["data"] = {**frame["data"], "unknown": {"deep": [1]}, "future": None}
+    command, _ = codec_of(name).decode(json.dumps(frame).encode(), case.get("as", ANN))
+    assert told(command) == case["command"]
+
+
+@pytest.mark.parametrize(("name", "case"), REQUEST_CASES)
+@pytest.mark.parametrize("value", [{"a": 1}, [[1]], 1.5, True], ids=["object", "list", "float", "bool"])
+def test_wrong_types_are_named_errors(name: str, case: Case, value: Any) -> None:
+    """Whichever field has the wrong type: the request is refused for it, and goes on being told apart."""
+    data = case["frame"].get("data")
+    for field in data if isinstance(data, dict) else ():
+        if field in ("content", "extra", "baselines") or (field == "on" and value is True):
+            continue
+        frame = {**case["frame"], "data": {**data, field: value}}
+        with pytest.raises(BadFrame) as caught:
+            codec_of(name).decode(json.dumps(frame).encode(), case.get("as", ANN))
+        assert not caught.value.violation, field
+        named = caught.value.error.name
+        assert named.startswith("bad_"), (field, named)
+        assert named != "bad_request" or field in ("chat_type", "on"), field
+
+
+# -- out -----------------------------------------------------------------------------------------------------
+
+
+def test_there_is_a_sample_of_every_event() -> None:
+    assert {type(event) for event in EVENTS.values()} == set(get_args(events.Event))
+
+
+PUSHES = {
+    events.Pushed,
+    events.Saved,
+    events.Withdrawn,
+    events.Receipt,
+    events.Notify,
+    events.HeadsChanged,
+    events.Resync,
+    events.IsTyping,
+    events.Presence,
+    events.Failed,
+    events.Synced,
+}
+
+
+@pytest.mark.parametrize("title", EVENTS)
+def test_every_event_is_encoded_in_every_dialect(dialect: Dialect, title: str) -> None:
+    event = EVENTS[title]
+    payload = dialect.encode(event)
+    if payload:
+        assert isinstance(json.loads(payload), dict)
+    else:
+        assert type(event) not in PUSHES, "every push has a frame in every dialect"
+
+
+MESSAGES = st.builds(
+    Message,
+    st.integers(1, (1 << 63) - 1),
+    st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=8),
+    st.sampled_from(["si_ann:ben", "sg_g_Team00000001"]),
+    st.integers(1, 1 << 40),
+    st.sampled_from(["ann", "ben"]),
+    st.just(int(MsgType.TEXT)),
+    st.text(max_size=20).map(lambda text: json.dumps(text, ensure_ascii=False)),
+    st.integers(0, 1 << 44),
+    mentions=st.lists(st.sampled_from(["ann", "ben", "cy"]), unique=True, max_size=2).map(tuple),
+    reply_to=st.none() | st.integers(1, 1 << 62),
+    quote=st.none() | st.builds(Quote, st.integers(1, 1 << 62), st.just("ben"), st.just(1), st.text(max_size=5)),
+    extra=st.none() | st.dictionaries(st.text(max_size=3), st.integers(), max_size=2).map(json.dumps),
+)
+# where each dialect has the same things
+PLACES = {
+    "nexo.envelope.v1": ("serverMsgId", "clientMsgId", "msgSeq", "from", "body", "ts", "replyToServerMsgId"),
+    "nexo.request.v1": ("server_msg_id", "client_msg_id", "seq", "sender_id", "content", "send_at", "reply_to"),
+    "nexo.command.v1": ("msg_id", "client_msg_id", "seq", "from_user_id", "content", "timestamp", "reply_to"),
+}
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+@given(message=MESSAGES)
+@example(message=TEXT)
+def test_a_message_is_the_same_in_every_dialect(name: str, message: Message) -> None:
+    frame = json.loads(DIALECTS[name].encode(events.Pushed(message)))
+    data = frame.get("data", frame)
+    assert [data[place] for place in PLACES[name]] == [
+        str(message.server_msg_id),
+        message.client_msg_id,
+        message.seq,
+        message.sender_id,
+        json.loads(message.content),
+        message.send_at,
+        None if message.reply_to is None else str(message.reply_to),
+    ]
+    assert data["mentions"] == list(message.mentions)
+    assert ("quote" in data) == (message.quote is not None)
+    assert data.get("extra") == (None if message.extra is None else json.loads(message.extra))
+
+
+# -- which one -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "subprotocols", "chosen"),
+    [
+        ("/ws", (), (), "nexo.envelope.v1"),
+        ("/ws", ("token",), (), "nexo.envelope.v1"),
+        ("/ws", ("token", "send_id"), (), "nexo.request.v1"),
+        ("/ws", ("v",), (), "nexo.request.v1"),
+        ("/ws/cmd", (), (), "nexo.command.v1"),
+        ("/ws/cmd", ("send_id",), (), "nexo.command.v1"),
+        ("/ws/cmd", (), ("nexo.envelope.v1",), "nexo.envelope.v1"),
+        ("/ws", ("send_id",), ("soap", "nexo.command.v1", "nexo.envelope.v1"), "nexo.command.v1"),
+    ],
+)
+def test_the_dialect_is_chosen_by_subprotocol_else_by_path_and_query(
+    path: str, query: tuple[str, ...], subprotocols: tuple[str, ...], chosen: str
+) -> None:
+    dialect, confirmed = choose(path, query, subprotocols)
+    assert dialect.name == chosen
+    assert confirmed == (chosen if subprotocols else None)
