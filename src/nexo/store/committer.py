@@ -32,6 +32,7 @@ log = structlog.get_logger()
 Answer = Sent | NexoError
 Place = tuple[str, str]  # sender, conversation
 SKIPS_BEFORE_LANE = 3
+CREATED_AT_ONCE = 200  # single chats in one transaction: it holds no lock that others wait for long
 
 
 class Pending(Struct, eq=False):
@@ -259,6 +260,7 @@ class Committer:
     def _put_back(self, skipped: list[tuple[Pending, Skipped]]) -> None:
         """What a batch could not decide waits again, before anything that was submitted after it."""
         again: list[Pending] = []
+        missing: list[str] = []
         with self._lock:
             for pending, reason in skipped:
                 pending.skips += 1
@@ -270,8 +272,13 @@ class Committer:
                     again.append(pending)
                 else:
                     self._lanes[name] = deque([pending])
-                    self._loop.call_soon_threadsafe(self._start_lane, name)
+                    if reason is Skipped.MISSING:
+                        missing.append(name)
+                    else:
+                        self._loop.call_soon_threadsafe(self._start_lane, name)
             self._waiting.extendleft(reversed(again))
+        for start in range(0, len(missing), CREATED_AT_ONCE):
+            self._loop.call_soon_threadsafe(self._start_creating, missing[start : start + CREATED_AT_ONCE])
 
     def _settle(self, batch: _Batch, outcomes: list[Answer], write_s: float) -> None:
         if not batch.items:
@@ -288,6 +295,41 @@ class Committer:
 
     def _start_lane(self, name: str) -> None:
         self._spawn(self._work_lane(name))
+
+    def _start_creating(self, names: list[str]) -> None:
+        self._spawn(self._create(names))
+
+    async def _create(self, names: list[str]) -> None:
+        """Make the single chats that a batch found missing, all in one transaction, and write what waits for
+        them together. Where that fails, each goes on by itself and learns its own reason."""
+        try:
+            await self._engine.write_once(lambda: create_singles(self._sql, names))
+        except (StoreError, NexoError):
+            for name in names:
+                self._start_lane(name)
+            return
+        while self._any_in_lanes(names):
+            batch = _Batch(self, lambda: self._empty_lanes(names))
+            batch.wait = True
+            await self._commit(batch)
+
+    def _any_in_lanes(self, names: list[str]) -> bool:
+        """False closes the lanes."""
+        with self._lock:
+            if any(self._lanes[name] for name in names):
+                return True
+            for name in names:
+                del self._lanes[name]
+            return False
+
+    def _empty_lanes(self, names: list[str]) -> list[Pending]:
+        items: list[Pending] = []
+        with self._lock:
+            for name in names:
+                if len(items) < self._settings.batch_max:
+                    items += self._lanes[name]
+                    self._lanes[name].clear()
+        return items
 
     async def _work_lane(self, name: str) -> None:
         """One conversation by itself: create it where needed, wait for its lock, write, until empty."""
