@@ -22,6 +22,18 @@ def hide_secrets(_: Any, __: str, event: dict[str, Any]) -> dict[str, Any]:
     return event
 
 
+class _ToStderr:
+    """Writes to what is standard error now, not to what it was when a logger was first used."""
+
+    def __init__(self, *_: Any) -> None: ...
+
+    def msg(self, line: str) -> None:
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+    debug = info = warning = error = critical = exception = log = msg
+
+
 def set_up_logs(level: str = "info", *, as_json: bool | None = None) -> None:
     """Readable lines on a terminal, JSON elsewhere."""
     if as_json is None:
@@ -40,7 +52,7 @@ def set_up_logs(level: str = "info", *, as_json: bool | None = None) -> None:
     structlog.configure(
         processors=[*processors, render],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=_ToStderr,
         cache_logger_on_first_use=True,
     )
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(message)s", force=True)
