@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 from contextlib import AsyncExitStack
@@ -13,6 +14,9 @@ import msgspec
 from harness.acks import acks_in, check_acks, errors_in
 from harness.core import found_group, open_test_core
 from harness.programs import Program, running
+from harness.store import make_config
+from nexo.config import resolve_store_url
+from nexo.store.database import Database
 
 WRITER = Path(__file__).with_name("writer.py")
 PROCESSES = 3
@@ -120,3 +124,16 @@ async def test_a_quiet_process_is_not_starved_by_busy_ones(core_url: str) -> Non
             await program.kill()
     assert errors_in(last.lines) == {}
     await check_acks(core_url, acks_in(line for program in (*busy, last) for line in program.lines))
+
+
+async def test_instances_that_start_at_the_same_moment_number_their_messages_apart(core_url: str) -> None:
+    config = make_config(core_url)
+    databases = [Database(resolve_store_url(config), config) for _ in range(8)]
+    failures = [
+        failure
+        for failure in await asyncio.gather(*(database.open() for database in databases), return_exceptions=True)
+        if failure is not None
+    ]
+    nodes = [database.ids.node for database in databases if hasattr(database, "ids")]
+    await asyncio.gather(*(database.close() for database in databases))
+    assert (failures, sorted(nodes)) == ([], list(range(8)))

@@ -79,11 +79,22 @@ class Database:
         self._renewal: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        await self.engine.start()
         holder = f"{socket.gethostname()[:30]}:{os.getpid()}:{secrets.token_hex(6)}"
-        node, not_before_ms = await self.write(lambda: leases.take_node(self.sql, holder))
+        try:
+            await self.engine.start()
+            node, not_before_ms = await self._take_node(holder)
+        except BaseException:
+            await self.engine.stop()
+            raise
         self.ids = LeasedIds(node, not_before_ms, holder)
         self._renewal = asyncio.create_task(self._renew())
+
+    async def _take_node(self, holder: str) -> tuple[int, int]:
+        while True:
+            try:
+                return await self.write(lambda: leases.take_node(self.sql, holder))
+            except Conflict:  # another instance that starts at the same moment was faster
+                continue
 
     async def close(self) -> None:
         if self._renewal is not None:
@@ -127,7 +138,7 @@ class Database:
             try:
                 if await self.write(lambda: leases.renew_node(self.sql, ids.node, ids.holder, ids.last_ms)):
                     continue
-                node, not_before_ms = await self.write(lambda: leases.take_node(self.sql, ids.holder))
+                node, not_before_ms = await self._take_node(ids.holder)
                 log.warning("node_lease_lost", old=ids.node, new=node)
                 ids.move(node, not_before_ms)
             except StoreError as error:
