@@ -24,10 +24,16 @@ from harness.server_process import ServerProcess
 console = Console(width=120)
 
 
-async def measure(server: ServerProcess, pairs: int, interval_s: float, seconds: float) -> Report:
+async def measure(server: ServerProcess, options: argparse.Namespace) -> Report:
     before = server.rss_bytes
     report = await run_pairs(
-        server.address, server.ws_address, pairs, interval_s=interval_s, duration_s=seconds, tell=console.print
+        server.address,
+        server.ws_address,
+        options.pairs,
+        interval_s=options.interval,
+        duration_s=options.seconds,
+        acquainted=options.acquainted,
+        tell=console.print,
     )
     console.print(str(report), highlight=False)
     console.print(f"server memory {before >> 20} MiB → {server.rss_bytes >> 20} MiB", highlight=False)
@@ -39,9 +45,10 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=2500)
     parser.add_argument("--interval", type=float, default=3.0)
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--acquainted", action="store_true", help="the pairs have chatted before")
     options = parser.parse_args()
     with ServerProcess(log_level="warning") as server:
-        report = uvloop.run(measure(server, options.pairs, options.interval, options.seconds))
+        report = uvloop.run(measure(server, options))
         server.stop()
         server.check()
     try:

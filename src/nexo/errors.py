@@ -20,7 +20,7 @@ class ErrorRow(NamedTuple):
     @property
     def close_code(self) -> int:
         """What a connection is closed with: below 4500 a client must not come back with this session."""
-        base = 4500 if self.reconnect else 4000
+        base = 4500 if self.reconnect or self.retry else 4000
         return base + (self.number // 1000 - 1) * 100 + self.number % 100
 
 

@@ -249,6 +249,24 @@ async def test_a_database_that_is_broken_is_not_ready() -> None:
             assert (await here.http.get("/healthz")).status_code == 200
 
 
+async def test_who_cannot_sign_in_because_the_database_fails_may_come_back() -> None:
+    with ServerProcess(auth__session_cache_s=0) as server:
+        async with world(server, check_pushes=False) as here:
+            ann = await here.person("ann")
+            with sqlite3.connect(server.database) as other:
+                other.execute("ALTER TABLE sessions RENAME TO gone")
+            other.close()
+            client = await ann.open()
+            await client.send({"type": "AUTH", "token": ann.tokens.access})
+            failed = await client.expect("AUTH_FAIL")
+            assert failed["reason"] in ("server_busy", "internal_error")
+            assert await client.expect_close() in RECONNECT
+            with sqlite3.connect(server.database) as other:
+                other.execute("ALTER TABLE gone RENAME TO sessions")
+            other.close()
+            await ann.connect()
+
+
 # -- pauses and silence -------------------------------------------------------------------------------------
 
 

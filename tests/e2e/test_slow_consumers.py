@@ -271,3 +271,32 @@ async def test_a_slow_reader_who_drains_is_not_closed(narrow: ServerProcess) -> 
                 slow.data += data
                 answers += sum(b"PULL_OK" in frame.payload for frame in parse_frames(slow.data))
             assert time.monotonic() - started > 4, "slow enough to be taken for one who does not drain"
+
+
+async def test_requests_of_one_who_does_not_read_are_not_answered_into_the_blue(narrow: ServerProcess) -> None:
+    """Two hundred answers of a quarter of a megabyte each, asked for at once, by one who takes none."""
+    async with meet(narrow, "ann", "ben") as (ann, ben):
+        for i in range(20):
+            name = (await ann.say(ben, {"i": i, "fill": FILL}, msgType=6))["conversationId"]
+        before = narrow.rss_bytes
+        async with open_client(narrow.port, receive_buffer_bytes=16_384) as stalled:
+            auth = {"type": "AUTH", "token": ben.me.tokens.access, "baselines": {name: 99}}
+            await stalled.send(text(json.dumps(auth)))
+            while b"RESEND_DONE" not in (await stalled.next_frame()).payload:
+                pass
+            await stalled.send(*[text(json.dumps({"type": "PULL", "conversationId": name}))] * 200)
+            highest = 0
+            for _ in range(20):
+                await ann.ask({"type": "PING"}, "PONG")
+                highest = max(highest, narrow.rss_bytes)
+                await asyncio.sleep(0.05)
+        assert highest - before < 24 << 20, f"{(highest - before) >> 20} MiB"
+
+
+async def test_many_requests_at_once_are_all_answered(server: ServerProcess) -> None:
+    async with meet(server, "ann", "ben") as (ann, ben):
+        name = (await ann.say(ben))["conversationId"]
+        await ben.send_at_once(*[{"type": "PULL", "conversationId": name}] * 120)
+        for _ in range(120):
+            await ben.expect("PULL_OK")
+        assert ben.seen("ERROR") == []

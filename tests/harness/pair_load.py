@@ -144,6 +144,7 @@ class Pair:
         self._sockets: list[ClientConnection] = []
         self._readers: list[asyncio.Task[None]] = []
         self._ready = [asyncio.Event(), asyncio.Event()]
+        self._first = asyncio.Event()
 
     async def connect(self, ws_address: str, tokens: dict[str, str]) -> None:
         for i, (name, handle) in enumerate(zip(self.names, (self._acknowledged, self._received), strict=True)):
@@ -173,7 +174,7 @@ class Pair:
             self._report.errors.append(f"{self.names}: {error}")
 
     def _acknowledged(self, frame: Any, now: float) -> None:
-        if frame["type"] == "ACK" and frame["ackType"] == "saved":
+        if frame["type"] == "ACK" and frame["ackType"] == "saved" and frame["clientMsgId"] != "first":
             self._unacked.discard(frame["clientMsgId"])
             self._report.saved += 1
             self._report.ack_ms.append((now - self._sent_at[frame["clientMsgId"]]) * 1000)
@@ -188,10 +189,20 @@ class Pair:
         if frame["msgSeq"] != self._last_seq + 1:
             self._report.reordered += 1
         self._last_seq = frame["msgSeq"]
+        if frame["clientMsgId"] == "first":
+            self._first.set()
+            return None
         self._unreceived.discard(frame["clientMsgId"])
         self._report.received += 1
         self._report.end_to_end_ms.append((now - self._sent_at[frame["clientMsgId"]]) * 1000)
         return json.dumps({"type": "ACK", "ackType": "delivered", "serverMsgId": frame["serverMsgId"]})
+
+    async def get_acquainted(self) -> None:
+        """One message before anything is measured, so that the chat exists."""
+        await self._sockets[0].send(
+            json.dumps({"type": "SINGLE_CHAT", "clientMsgId": "first", "to": self.names[1], "body": "hello"})
+        )
+        await self._first.wait()
 
     async def chat(self, interval_s: float, duration_s: float, body: str) -> None:
         """One message per interval, beginning somewhere in the first."""
@@ -226,6 +237,7 @@ async def run_pairs(
     interval_s: float = 3.0,
     duration_s: float = 60.0,
     body: str = "x" * 100,
+    acquainted: bool = False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Report:
     allow_many_files()
@@ -236,6 +248,8 @@ async def run_pairs(
     tokens = await sign_up(address, [name for pair in everybody for name in pair.names])
     tell("connecting")
     await few_at_a_time(lambda pair: pair.connect(ws_address, tokens), everybody)
+    if acquainted:
+        await few_at_a_time(Pair.get_acquainted, everybody)
     tell(f"chatting for {duration_s:g} s")
     started = time.perf_counter()
     try:

@@ -30,7 +30,9 @@ the working directory. Units are in the names: `_s` seconds, `_ms` milliseconds,
 
 _ERRORS_INTRODUCTION = """\
 Every dialect and the HTTP API use these names. *Closes*: the WebSocket is closed with it. *Retry*: the same
-request may succeed later. `too_many_requests` and malformed frames close the connection when they go on.
+request may succeed later. `too_many_requests` and malformed frames close the connection when they go on; any
+error does that ends a handshake. The close code is the last column: from 4500 on a client may reconnect, below
+that it must not come back with the same session.
 """.splitlines()
 
 
@@ -101,11 +103,12 @@ def _error_lines() -> Iterator[str]:
         yield ""
         yield f"## {thousand}000: {_ERROR_CHAPTERS[thousand]}"
         yield ""
-        yield "| number | name | HTTP | closes | retry | meaning |"
-        yield "|---|---|---|---|---|---|"
+        yield "| number | name | HTTP | closes | retry | meaning | close code |"
+        yield "|---|---|---|---|---|---|---|"
         for row in rows:
             marks = " | ".join("yes" if mark else "" for mark in (row.closes, row.retry))
-            yield f"| {row.number} | `{row.name}` | {row.http_status} | {marks} | {_cell(row.sentence)} |"
+            meaning = _cell(row.sentence)
+            yield f"| {row.number} | `{row.name}` | {row.http_status} | {marks} | {meaning} | {row.close_code} |"
 
 
 _ERROR_CHAPTERS = {

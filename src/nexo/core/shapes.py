@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from nexo.core.model import Message
-from nexo.ids import AT_ALL, group_of
+from nexo.ids import AT_ALL
 
 
 class QuoteShape(Struct):
@@ -53,7 +53,7 @@ def message_shape(message: Message) -> MessageShape:
 
 def message_as(form: type[M], message: Message) -> M:
     """A message in a form that has more fields than every message; the caller fills those in."""
-    group_id = group_of(message.conversation_id)
+    group_id = message.group_id
     shape = form(
         str(message.server_msg_id),
         message.client_msg_id,

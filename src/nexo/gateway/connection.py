@@ -31,7 +31,8 @@ log = structlog.get_logger()
 
 VIOLATIONS_MAX = 4
 VIOLATIONS_WINDOW_S = 10.0
-REQUESTS_MAX = 32  # database requests of one connection under way at the same time
+REQUESTS_MAX = 16  # database requests of one connection under way at the same time
+QUEUED_MAX = 256  # requests of one connection that wait for those
 HELD_MAX = 1000  # pushes that wait for SYNC
 RESYNC_PAUSE_S = 5.0
 REFUSAL_HOLD_S = 5.0
@@ -101,6 +102,7 @@ class Connection:
         "_out",
         "_out_bytes",
         "_parked",
+        "_queued",
         "_refused",
         "_requests",
         "_resync_at",
@@ -155,6 +157,7 @@ class Connection:
         self._answers: dict[str, deque[list[bytes | None]]] | None = None
         self._inflight = 0
         self._requests = 0
+        self._queued: deque[tuple[commands.Command, Any]] | None = None  # an empty one is half a kilobyte
         self._holds: dict[str, tuple[str, float, NexoError]] | None = None
         self._held: list[bytes] | None = None
         self._parked: list[bytes] | None = None
@@ -253,17 +256,19 @@ class Connection:
         self.last_seen = time.monotonic()  # nothing was read meanwhile, no sign of life either
         if self.closing:
             return
-        self.link.resume_reading()
+        if self._parked is None:
+            self.link.resume_reading()
         if self._unblocked is not None:
             self._unblocked.set_result(None)
             self._unblocked = None
         if self._dirty:
             self.resync(self._dirty)
+        self._start_queued()
 
     def closed(self, code: int | None) -> None:
         self.closing = True
         self._out.clear()
-        self._held = self._parked = None
+        self._queued = self._held = self._parked = None
         if self._unblocked is not None:
             self._unblocked.set_result(None)
             self._unblocked = None
@@ -295,12 +300,22 @@ class Connection:
         elif kind is commands.Typing:
             self.host.typing(self, command)  # type: ignore[arg-type]
             self.reply(events.Done(), ref)
-        elif self._requests >= REQUESTS_MAX:
+        elif self._queued is not None and len(self._queued) >= QUEUED_MAX:
             busy = NexoError("server_busy", "Too many requests of this connection are under way", retry_after_ms=200)
             self.reply(events.Failed(busy), ref)
         else:
+            if self._queued is None:
+                self._queued = deque()
+            self._queued.append((command, ref))
+            self._start_queued()
+
+    def _start_queued(self) -> None:
+        """Few at a time, and none while the answers to earlier ones have not been taken: they would pile up."""
+        while self._queued and self._requests < REQUESTS_MAX and not self.blocked_since and not self.closing:
             self._requests += 1
-            self.host.spawn(self._perform(command, ref))
+            self.host.spawn(self._perform(*self._queued.popleft()))
+        if not self._queued:
+            self._queued = None
 
     async def _perform(self, command: commands.Command, ref: Any) -> None:
         if not self.signed_in:
@@ -320,6 +335,7 @@ class Connection:
             self.reply(events.Failed(NexoError("internal_error")), ref)
         finally:
             self._requests -= 1
+            self._start_queued()
 
     async def _renew_first(self, command: commands.WithToken, ref: Any) -> None:
         """The request waits for its token, and what was sent behind it for the request."""
@@ -577,7 +593,7 @@ class Connection:
             return True
         self._refused += 2
         error = NexoError("too_many_requests", retry_after_ms=wait_ms)
-        if self._refused > 2 * self.host.rules.frames_burst:
+        if self._refused > 2 * max(self.host.rules.frames_burst, self.host.rules.frames_per_s):
             self.drop("too_many_requests", retry_after_ms=wait_ms)
             return False
         if isinstance(command, commands.Send) and self.signed_in:

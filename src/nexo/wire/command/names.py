@@ -14,10 +14,8 @@ from nexo.errors import NexoError
 from nexo.ids import (
     check_user_id,
     group_conversation_id,
-    group_of,
     is_group_id,
     is_user_id,
-    peers_of,
     single_conversation_id,
 )
 
@@ -35,9 +33,11 @@ def chat_type_of(conversation_id: str) -> int:
 
 def naming(conversation_id: str) -> dict[str, Any]:
     """What a push says about which conversation it means: the same for every receiver, and unmistakable."""
-    name = {"conversation_id": shown_name(conversation_id), "chat_type": int(chat_type_of(conversation_id))}
-    peers = peers_of(conversation_id)
-    return {**name, "user_ids": peers} if peers is not None else {**name, "group_id": group_of(conversation_id)}
+    if conversation_id.startswith("si_"):
+        low, _, high = conversation_id[3:].partition(":")
+        return {"conversation_id": f"p_{low}_{high}", "chat_type": 1, "user_ids": (low, high)}
+    group_id = conversation_id[3:]
+    return {"conversation_id": group_id, "chat_type": 2, "group_id": group_id}
 
 
 def target_of(chat_type: int, chat_id: str) -> tuple[str | None, str | None]:
