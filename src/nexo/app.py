@@ -27,8 +27,8 @@ from nexo.service.limits import Limits
 from nexo.service.receipts import Acknowledging
 from nexo.service.secret import load_secret
 from nexo.service.send import Sending
-from nexo.store import migrate
 from nexo.store.account_store import SqlAccounts
+from nexo.store.current import ensure_current
 from nexo.store.failures import telling_failures
 from nexo.store.folder import locked_folder
 from nexo.store.stores import Store
@@ -51,10 +51,7 @@ async def open_core(config: Config, observe_batches: Callable[[BatchStats], None
     server database must have been migrated."""
     url = resolve_store_url(config)
     with telling_failures(url):
-        if url.engine == "sqlite":
-            await migrate.upgrade(url)
-        else:
-            await migrate.check_current(url)
+        await ensure_current(url, config)
     words = FilterFile(Path(config.filter.file) if config.filter.file else None, config.filter.mode)
     store = Store(config, url, observe_batches)
     with telling_failures(url):

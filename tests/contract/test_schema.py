@@ -4,18 +4,22 @@ database is not served (SPEC §3)."""
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Table, inspect, text
 
 from harness.core import open_test_core, say
 from harness.engines import SERVER_ENGINES
 from nexo.config import StoreUrl, parse_store_url
 from nexo.errors import StartupError
-from nexo.store import migrate
+from nexo.store import current, migrate, migrations
 from nexo.store.schema import metadata, use_binary_collation
 
 on_servers = pytest.mark.parametrize(
@@ -183,10 +187,31 @@ async def test_an_old_server_database_is_refused_and_the_command_named(
 ) -> None:
     await migrated(store_url)
     present = migrate.newest()
-    monkeypatch.setattr(migrate, "newest", lambda: "9999")
+    for module in (migrate, current):
+        monkeypatch.setattr(module, "newest", lambda: "9999")
     with pytest.raises(StartupError, match=rf"is at revision {present}.*needs 9999.*`nexo migrate`"):
         async with open_test_core(store_url):
             pass
+
+
+def test_the_newest_migration_is_known_without_alembic() -> None:
+    directory = ScriptDirectory(migrations.__path__[0])
+    assert directory.get_heads() == [current.newest()]
+
+
+def test_a_server_that_finds_its_schema_loads_neither_sqlalchemy_nor_alembic(tmp_path: Path) -> None:
+    start = (
+        "import asyncio, sys\n"
+        "from nexo.app import open_core\n"
+        "from nexo.config import load\n"
+        "async def main():\n"
+        f"    async with open_core(load(env={{}}, flags={{'data.dir': {str(tmp_path)!r}}})):\n"
+        "        print({'alembic', 'sqlalchemy'} & sys.modules.keys() or 'neither')\n"
+        "asyncio.run(main())\n"
+    )
+    first, second = (subprocess.run([sys.executable, "-c", start], capture_output=True, text=True) for _ in range(2))
+    assert "alembic" in first.stdout, first.stderr
+    assert second.stdout.strip() == "neither", second.stderr
 
 
 async def test_a_database_of_a_newer_nexo_is_refused_and_left_alone(store_url: str) -> None:

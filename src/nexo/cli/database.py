@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from nexo.config import Config, resolve_store_url
 from nexo.errors import StartupError
-from nexo.store import migrate
+from nexo.store.current import ensure_current
 from nexo.store.database import Database
 from nexo.store.failures import telling_failures
 
@@ -21,10 +21,7 @@ async def opened(config: Config, *, create: bool = False) -> AsyncIterator[Datab
         raise StartupError(f"there is no database at {url.path}: is data.dir or store.url right?")
     database = Database(url, config)
     with telling_failures(url):
-        if url.engine == "sqlite":
-            await migrate.upgrade(url)
-        else:
-            await migrate.check_current(url)
+        await ensure_current(url, config)
         await database.open()
     try:
         yield database

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 import asyncpg
 from asyncmy.errors import MySQLError
-from sqlalchemy.exc import SQLAlchemyError
 
 from nexo.config import StoreUrl
 from nexo.errors import StartupError
@@ -16,7 +15,6 @@ from nexo.store.engine import StoreError
 
 FAILURES: tuple[type[Exception], ...] = (
     StoreError,
-    SQLAlchemyError,
     MySQLError,
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
@@ -26,8 +24,7 @@ FAILURES: tuple[type[Exception], ...] = (
 
 
 def failure_text(error: Exception) -> str:
-    """The driver's own words: SQLAlchemy's are followed by the statement and its values."""
-    return str(getattr(error, "orig", None) or error) or type(error).__name__
+    return str(error) or type(error).__name__
 
 
 @contextmanager

@@ -12,10 +12,13 @@ from alembic.config import Config as AlembicConfig
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, create_engine, pool, text
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from nexo.config import StoreUrl
 from nexo.errors import StartupError
+from nexo.store.current import newest
+from nexo.store.engine import StoreError
 from nexo.store.sqlite import make_database_file
 
 T = TypeVar("T")
@@ -30,13 +33,6 @@ def _alembic() -> AlembicConfig:
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     config.set_main_option("path_separator", "os")
     return config
-
-
-def newest() -> str:
-    """The revision this version of Nexo works with."""
-    revision = ScriptDirectory.from_config(_alembic()).get_current_head()
-    assert revision is not None
-    return revision
 
 
 def sqlalchemy_url(url: StoreUrl) -> URL:
@@ -54,7 +50,15 @@ def sqlalchemy_url(url: StoreUrl) -> URL:
 
 
 async def with_connection(url: StoreUrl, work: Callable[[Connection], T]) -> T:
-    """Run cold, synchronous SQLAlchemy work against any of the engines."""
+    """Run cold, synchronous SQLAlchemy work against any of the engines. A failure tells the driver's own words:
+    SQLAlchemy's are followed by the statement and its values."""
+    try:
+        return await _with_connection(url, work)
+    except SQLAlchemyError as error:
+        raise StoreError(str(getattr(error, "orig", None) or error)) from error
+
+
+async def _with_connection(url: StoreUrl, work: Callable[[Connection], T]) -> T:
     target = sqlalchemy_url(url)
     if url.engine == "sqlite":
         make_database_file(url.path)
