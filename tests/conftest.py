@@ -17,6 +17,7 @@ from harness import servers
 from harness.coroutines import as_plain_function
 from harness.engines import SERVER_ENGINES, EngineTally, engine_of
 from harness.migrated import migrated_database
+from harness.workers import group_for_workers
 
 # The default prints every local variable of a traceback, which can hold up the event loop for seconds.
 _render = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
@@ -36,7 +37,16 @@ def pytest_configure(config: pytest.Config) -> None:
         and not config.option.markexpr
         and not config.option.keyword
     )
-    config.pluginmanager.register(EngineTally(every_engine_must_run=IN_CI and whole_suite), "engine-tally")
+    is_worker = hasattr(config, "workerinput")
+    config.pluginmanager.register(
+        EngineTally(every_engine_must_run=IN_CI and whole_suite and not is_worker), "engine-tally"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        group_for_workers(items)
 
 
 @pytest.fixture(params=["sqlite", *(pytest.param(engine, marks=pytest.mark.servers) for engine in SERVER_ENGINES)])
@@ -71,7 +81,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     engines = {engine_of(item) for item in session.items}
     for engine, kind in SERVER_ENGINES.items():
         if engine in engines:
-            threading.Thread(target=_start_ahead, args=(kind,), name=f"start-{engine}").start()
+            # Daemons: a run that ends early does not wait for servers that nobody needs any more.
+            threading.Thread(target=_start_ahead, args=(kind,), name=f"start-{engine}", daemon=True).start()
 
 
 def _start_ahead(kind: type[servers.Server]) -> None:
@@ -115,11 +126,3 @@ def _skipped_without_server() -> Iterator[None]:
         if IN_CI:
             raise pytest.fail.Exception(str(error), pytrace=False) from None
         raise pytest.skip.Exception(str(error)) from None
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    for kind in servers.KINDS:
-        outcome = servers.shared.seen(kind)
-        if isinstance(outcome, servers.ServerUnavailable):
-            terminalreporter.section(f"{kind.name} is missing: its tests did not run", red=True, bold=True)
-            terminalreporter.write_line(str(outcome), red=True)

@@ -12,6 +12,7 @@ import itertools
 import os
 import pwd
 import random
+import re
 import shutil
 import socket
 import stat
@@ -29,6 +30,11 @@ _MAX_SCRATCH_PATH = 80
 # Below the range from which the kernel takes the near end of connections (32768 and up): a port stays
 # free while its server is down and until it is started again.
 _PORTS = range(20_000, 32_000)
+# Workers of one run would otherwise hand out the same port while neither has begun to listen on it.
+_WORKER = re.sub(r"\D", "", os.environ.get("PYTEST_XDIST_WORKER", ""))
+_OWN_PORTS = _PORTS[int(_WORKER) % 8 :: 8] if _WORKER else _PORTS
+# Ports are taken in threads, and Hypothesis objects when the shared generator moves during a test.
+_random = random.SystemRandom()
 
 # Taken once, and always handed over: servers start in threads while pytest changes the environment before and
 # after each test, and a child that inherits it as it is at that moment may fail with "Bad address".
@@ -117,7 +123,7 @@ def give_to(path: Path, account: str | None) -> None:
 def free_port() -> int:
     """A port that nobody listens on and that is not handed out again in this run."""
     while True:
-        port = random.choice(_PORTS)
+        port = _random.choice(_OWN_PORTS)
         if port in _ports_given:
             continue
         with socket.socket() as probe:
