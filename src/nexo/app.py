@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
+import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from msgspec import Struct
 
+from nexo import __version__
 from nexo.api.app import make_api
 from nexo.config import Config, StoreUrl, resolve_data_dir, resolve_store_url
 from nexo.gateway.canary import Canary
 from nexo.gateway.gateway import Gateway
 from nexo.gateway.server import Server, allow_many_connections, listen
 from nexo.logs import set_up_logs
-from nexo.metrics import Metrics
-from nexo.ports import BatchStats
+from nexo.metrics.exposition import Metrics
+from nexo.metrics.http import HttpMeter
+from nexo.metrics.process import ProcessMeter
 from nexo.service.accounts import Accounts
 from nexo.service.conversations import Conversations
 from nexo.service.filter import FilterFile
@@ -46,14 +50,14 @@ class Core(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def open_core(config: Config, observe_batches: Callable[[BatchStats], None] | None = None) -> AsyncIterator[Core]:
+async def open_core(config: Config) -> AsyncIterator[Core]:
     """Open the store and the services on it. The embedded default brings its own schema up to date; a
     server database must have been migrated."""
     url = resolve_store_url(config)
     with telling_failures(url):
         await ensure_current(url, config)
     words = FilterFile(Path(config.filter.file) if config.filter.file else None, config.filter.mode)
-    store = Store(config, url, observe_batches)
+    store = Store(config, url)
     with telling_failures(url):
         await store.open()
     try:
@@ -88,7 +92,7 @@ async def serve(config: Config, log_level: str = "info") -> None:
     listener = listen(config.server.host, config.server.port)
     metrics = Metrics()
     with _alone(config, resolve_store_url(config)):
-        async with open_core(config, metrics.batch) as core:
+        async with open_core(config) as core:
             server, accounts = make_server(core, secret, metrics)
             server.on_signals()
             _calm_collector()
@@ -121,10 +125,14 @@ def make_server(core: Core, secret: str, metrics: Metrics) -> tuple[Server, Acco
         conversations=core.conversations,
         groups=core.groups,
         limits=limits,
+        sends=store.committer.meter,
+        instance=f"{socket.gethostname()}:{os.getpid()}",
     )
-    metrics.gauge("nexo_connections", "Open connections.", lambda: len(gateway.connections))
-    metrics.gauge("nexo_sends_waiting", "Sends that were taken and not answered.", lambda: store.committer.under_way)
-    metrics.gauge("nexo_cursors_waiting", "Cursors that moved and are not written.", lambda: store.cursors.pending)
+    http = HttpMeter()
+    process = ProcessMeter(__version__, store.url.engine, config.gateway.websocket)
+    for measured in (store, gateway, accounts, limits, http, process):
+        metrics.add(measured.samples)
+    process.start()
     api = make_api(
         config=config,
         accounts=accounts,
@@ -137,6 +145,7 @@ def make_server(core: Core, secret: str, metrics: Metrics) -> tuple[Server, Acco
         limits=limits,
         canary=Canary(gateway, core.sending, store.beat),
         registry=metrics.registry,
+        meter=http,
     )
     return Server(config, api, gateway), accounts
 

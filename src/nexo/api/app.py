@@ -15,6 +15,7 @@ from nexo.api.middleware import Edge
 from nexo.api.replies import Reply, page_reply
 from nexo.api.routes import ROUTES
 from nexo.config import Config
+from nexo.metrics.http import HttpMeter
 from nexo.ports import Online, Publisher
 from nexo.service.accounts import Accounts
 from nexo.service.conversations import Conversations
@@ -38,6 +39,7 @@ def make_api(
     limits: Limits,
     canary: Canary,
     registry: CollectorRegistry,
+    meter: HttpMeter | None = None,
     site: ASGIApp | None = None,
 ) -> ASGIApp:
     """The application for the server. `limits` is the same object that the gateway uses; `canary` sends
@@ -51,7 +53,7 @@ def make_api(
     pages: dict[str, Page] = {**documentation.pages(), "/metrics": _metrics(health)}
     if site is None:
         pages["/"] = documentation.front_page
-    return Edge(Dispatch(services, ROUTES, pages, site), config)
+    return Edge(Dispatch(services, ROUTES, pages, site), config, meter or HttpMeter())
 
 
 def _metrics(health: Health) -> Page:

@@ -47,6 +47,9 @@ class Dispatch:
             await self._site(scope, receive, send)
             return
         answer = methods.get(scope["method"])
+        context: Context = scope[CONTEXT]
+        if answer is not None:
+            context.route = f"{scope['method']} {scope['path']}"
         if answer is None:
             allow = ", ".join(sorted(methods)).encode()
             reply = error_reply(NexoError("method_not_allowed"), headers=((b"allow", allow),))

@@ -14,6 +14,7 @@ from nexo.api.replies import Headers, Reply, error_reply, send_reply
 from nexo.config import Config
 from nexo.core.addresses import client_address, parse_networks
 from nexo.errors import NexoError
+from nexo.metrics.http import HttpMeter
 
 # 16 KiB of content and as much of extra may be written in JSON escapes, six bytes for one.
 BODY_MAX_BYTES = 128 * 1024
@@ -39,7 +40,7 @@ _PREFLIGHT: Headers = [
 class Context:
     """What is known of a request on its way; whoever learns more adds it."""
 
-    __slots__ = ("address", "client_msg_id", "headers", "request_id", "status", "user_id")
+    __slots__ = ("address", "client_msg_id", "headers", "request_id", "route", "status", "user_id")
 
     def __init__(self, request_id: str, address: str, headers: dict[bytes, bytes]) -> None:
         self.request_id = request_id
@@ -47,12 +48,14 @@ class Context:
         self.headers = headers
         self.user_id = ""
         self.client_msg_id: str | None = None
+        self.route = ""  # of the table; others have none
         self.status = 0
 
 
 class Edge:
-    def __init__(self, app: ASGIApp, config: Config) -> None:
+    def __init__(self, app: ASGIApp, config: Config, meter: HttpMeter) -> None:
         self._app = app
+        self._meter = meter
         self._trusted = parse_networks(config.http.trusted_proxies)
         self._origins = frozenset(origin.encode() for origin in config.http.cors_origins)
         # Bound once: a logger that is not costs more than everything else here.
@@ -85,13 +88,15 @@ class Edge:
             self._log.exception("request_failed", request_id=context.request_id, **_what(scope))
             await self._fail(context, NexoError("internal_error"), send_with_headers)
         finally:
+            taken_s = time.perf_counter() - started
+            self._meter.observe(context.route, context.status, taken_s)
             tell = self._log.debug if context.status < 400 else self._log.info
             tell(
                 "request",
                 request_id=context.request_id,
                 **_what(scope),
                 status=context.status,
-                ms=round((time.perf_counter() - started) * 1000, 2),
+                ms=round(taken_s * 1000, 2),
                 user_id=context.user_id,
                 address=context.address,
             )
@@ -99,6 +104,7 @@ class Edge:
     async def _fail(self, context: Context, error: NexoError, send: Send) -> None:
         if context.status:  # half an answer is out already; the server cuts the connection
             return
+        self._meter.errors.add(error.name)
         told_id = context.request_id if error.name == "internal_error" else None
         await send_reply(send, error_reply(error, client_msg_id=context.client_msg_id, request_id=told_id))
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from nexo.ids import group_conversation_id, single_conversation_id
+
 
 class Private(Struct, frozen=True):
     """Holds a password or a token, which its printed form does not show."""
@@ -82,6 +84,12 @@ class Send(Struct, frozen=True):
     mentions: Any = ()
     reply_to: str | int | None = None
     extra: Any = None
+
+    def place(self, sender_id: str) -> str:
+        """Where it is meant to go, well-formed or not."""
+        if self.group_id:
+            return group_conversation_id(self.group_id)
+        return single_conversation_id(sender_id, self.recv_id or "")
 
 
 class Ack(Struct, frozen=True):

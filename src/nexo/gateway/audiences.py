@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 import structlog
 
 from nexo.errors import NexoError
+from nexo.metrics import families as f
+from nexo.metrics.families import Sample
 from nexo.ports import Audience, GroupStore
 
 log = structlog.get_logger()
@@ -55,6 +57,11 @@ class Audiences:
             self._lost(conversation_id)
             return
         waiting.append((epoch, deliver, before))
+
+    def samples(self) -> Iterable[Sample]:
+        yield f.CACHE(self._size, "audiences")
+        yield f.CACHE_LIMIT(CACHED_MEMBERS_MAX, "audiences")
+        yield f.QUEUE(sum(map(len, self._waiting.values())), "audiences")
 
     def peek(self, conversation_id: str, epoch: int = 0) -> Audience | None:
         entry = self._cached.get(conversation_id)

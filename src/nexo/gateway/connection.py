@@ -16,15 +16,14 @@ from functools import partial
 from typing import Any, Protocol
 
 import structlog
-from msgspec import Struct
 
 from nexo.core import commands, events
 from nexo.core.model import Draft, Sent, Session
 from nexo.errors import NexoError
 from nexo.gateway.handshake import encode_outcome
-from nexo.gateway.rates import Rate
+from nexo.gateway.rates import Rate, Rules
 from nexo.gateway.websocket import Link, text_frame
-from nexo.ids import group_conversation_id, single_conversation_id
+from nexo.metrics.traffic import Traffic
 from nexo.wire.dialect import BadFrame, Dialect
 
 log = structlog.get_logger()
@@ -39,21 +38,11 @@ REFUSAL_HOLD_S = 5.0
 FOR_ALL = frozenset((commands.Register, commands.RefreshToken))  # need nobody signed in
 
 
-class Rules(Struct, frozen=True):
-    """The settings a connection keeps to."""
-
-    frames_per_s: int
-    frames_burst: int
-    acks_per_s: int
-    inflight_sends: int
-    high_water_bytes: int
-    heartbeat_ms: int
-
-
 class Host(Protocol):
     """What a connection needs of the gateway around it."""
 
     rules: Rules
+    traffic: Traffic
 
     def touch(self, connection: Connection) -> None:
         """Have `flush` called at the end of this turn of the loop."""
@@ -92,44 +81,12 @@ class Host(Protocol):
 
 class Connection:
     __slots__ = (
-        "_acks",
-        "_answers",
-        "_dirty",
-        "_frames",
-        "_held",
-        "_holds",
-        "_inflight",
-        "_out",
-        "_out_bytes",
-        "_parked",
-        "_queued",
-        "_refused",
-        "_requests",
-        "_resync_at",
-        "_touched",
-        "_unblocked",
-        "_violations",
-        "_written",
-        "asks_outcome",
-        "blocked_since",
-        "blocked_taken",
-        "closing",
-        "conn_id",
-        "device_id",
-        "dialect",
-        "heads",
-        "heads_at",
-        "host",
-        "last_ping",
-        "last_seen",
-        "link",
-        "notices",
-        "opened_at",
-        "presigned",
-        "remote",
-        "session",
-        "signing_in",
-    )
+        "_acks", "_answers", "_dirty", "_frames", "_held", "_holds", "_inflight", "_out", "_out_bytes", "_parked",
+        "_queued", "_refused", "_requests", "_resync_at", "_touched", "_unblocked", "_violations", "_written",
+        "asks_outcome", "blocked_since", "blocked_taken", "closing", "conn_id", "device_id", "dialect", "ended",
+        "frames_out", "heads", "heads_at", "host", "last_ping", "last_seen", "link", "notices", "opened_at",
+        "presigned", "remote", "session", "signing_in",
+    )  # fmt: skip
 
     link: Link
     session: Session
@@ -144,6 +101,8 @@ class Connection:
         self.asks_outcome = False  # the first frame tells it
         self.signing_in = False
         self.closing = False
+        self.ended = ""  # why; empty when the client went by itself
+        self.frames_out = 0
         self.opened_at = self.last_seen = self.last_ping = time.monotonic()
         self.blocked_since = 0.0
         self.blocked_taken = 0
@@ -173,6 +132,15 @@ class Connection:
     @property
     def user_id(self) -> str | None:
         return self.session.user_id if self.signed_in else None
+
+    @property
+    def bytes_out(self) -> int:
+        return self._written
+
+    @property
+    def queued(self) -> int:
+        """Requests under way or waiting."""
+        return self._requests + len(self._queued or ())
 
     @property
     def taken(self) -> int:
@@ -207,7 +175,7 @@ class Connection:
         self._violation(NexoError("bad_json", "Frames are text, not binary"), None)
 
     def too_big(self, limit: int) -> None:
-        self.reply(events.Failed(NexoError("body_too_long", f"A frame has at most {limit} bytes")))
+        self.fail(NexoError("body_too_long", f"A frame has at most {limit} bytes"))
         self.flush()
 
     def read_done(self) -> None:
@@ -229,7 +197,7 @@ class Connection:
                 if bad.violation:
                     self._violation(bad.error, bad.ref)
                 else:
-                    self.reply(events.Failed(bad.error), bad.ref)
+                    self.fail(bad.error, bad.ref)
             return
         self._take(command, ref)
 
@@ -291,7 +259,7 @@ class Connection:
             self.reply(events.Pinged(), ref)
         elif kind is commands.Auth or kind is commands.Login:
             if self.signed_in:
-                self.reply(events.Failed(NexoError("bad_request", "Signed in already; use REAUTH")), ref)
+                self.fail(NexoError("bad_request", "Signed in already; use REAUTH"), ref)
                 return
             self._park()
             self.host.spawn(self.host.sign_in(self, command, ref))  # type: ignore[arg-type]
@@ -301,8 +269,9 @@ class Connection:
             self.host.typing(self, command)  # type: ignore[arg-type]
             self.reply(events.Done(), ref)
         elif self._queued is not None and len(self._queued) >= QUEUED_MAX:
+            self.host.traffic.refusals.add("queued_requests")
             busy = NexoError("server_busy", "Too many requests of this connection are under way", retry_after_ms=200)
-            self.reply(events.Failed(busy), ref)
+            self.fail(busy, ref)
         else:
             if self._queued is None:
                 self._queued = deque()
@@ -318,6 +287,7 @@ class Connection:
             self._queued = None
 
     async def _perform(self, command: commands.Command, ref: Any) -> None:
+        self.host.traffic.requests.add(type(command).__name__)
         if not self.signed_in:
             self.opened_at = time.monotonic()  # the time to sign in begins anew
         try:
@@ -329,10 +299,10 @@ class Connection:
             if isinstance(command, commands.Reauth) and not error.row.retry:
                 self._refuse_token(error, ref)
             else:
-                self.reply(events.Failed(error), ref)
+                self.fail(error, ref)
         except Exception:
             log.exception("request_failed", conn=self.conn_id, command=type(command).__name__)
-            self.reply(events.Failed(NexoError("internal_error")), ref)
+            self.fail(NexoError("internal_error"), ref)
         finally:
             self._requests -= 1
             self._start_queued()
@@ -377,9 +347,7 @@ class Connection:
         try:
             draft = self.host.draft(self.session.user_id, command)
         except NexoError as error:
-            self._answer_in_turn(
-                _place_of(self.session.user_id, command), self.dialect.encode(events.Failed(error), ref)
-            )
+            self._fail_in_turn(command.place(self.session.user_id), error, ref)
             return
         name = draft.conversation_id
         refusal = self._refusal(name, draft.client_msg_id)
@@ -396,7 +364,7 @@ class Connection:
                 self._answers.setdefault(name, deque()).append(slot)
                 return
         self._hold(name, draft.client_msg_id, refusal)
-        self._answer_in_turn(name, self.dialect.encode(events.Failed(refusal), ref))
+        self._fail_in_turn(name, refusal, ref)
 
     def _refusal(self, name: str, client_msg_id: str) -> NexoError | None:
         """Why this send cannot be taken now. After a transient refusal of A, what comes after it to the same
@@ -408,6 +376,7 @@ class Connection:
                     return held[2]
                 del self._holds[name]
         if self._inflight >= self.host.rules.inflight_sends > 0:
+            self.host.traffic.refusals.add("inflight_sends")
             return NexoError("too_many_requests", "Too many sends are waiting for their answer", retry_after_ms=100)
         wait_ms = self.host.charge_send(self.session.user_id)
         if wait_ms:
@@ -440,6 +409,7 @@ class Connection:
         if isinstance(outcome, NexoError):
             if outcome.row.retry:
                 self._hold(name, client_msg_id, outcome)
+            self.host.traffic.errors.add(outcome.name)
             event = events.Failed(outcome)
         else:
             event = events.Saved(outcome.message, outcome.content_changed)
@@ -451,7 +421,9 @@ class Connection:
         if not queue:
             del self._answers[name]
 
-    def _answer_in_turn(self, name: str, payload: bytes) -> None:
+    def _fail_in_turn(self, name: str, error: NexoError, ref: Any) -> None:
+        self.host.traffic.errors.add(error.name)
+        payload = self.dialect.encode(events.Failed(error), ref)
         queue = self._answers.get(name) if self._answers else None
         if queue:
             queue.append([payload])
@@ -466,22 +438,31 @@ class Connection:
             if payload:
                 self._write(text_frame(payload))
 
+    def fail(self, error: NexoError, ref: Any = None) -> None:
+        """Tell that something was refused or went wrong."""
+        self.host.traffic.errors.add(error.name)
+        self.reply(events.Failed(error), ref)
+
     def tell_outcome(self, error: NexoError | None) -> None:
         """Of the handshake, once, if the client asked for it."""
         self.asks_outcome = False
         self._write(text_frame(encode_outcome(error)))
 
-    def push(self, frame: bytes) -> None:
-        """Hand over a frame that others get too. What cannot be taken is made good by RESYNC."""
+    def push(self, frame: bytes) -> bool:
+        """Hand over a frame that others get too. Whether it is taken; what is not is made good by RESYNC."""
         if self._held is not None:
             if len(self._held) < HELD_MAX:
                 self._held.append(frame)
-            else:
-                self._dirty = "overflow"
+                return True
+            self._dirty = "overflow"
+            self.host.traffic.dropped["overflow"] += 1
         elif self.blocked_since or self._out_bytes > self.host.rules.high_water_bytes:
             self._dirty = "slow_consumer"
+            self.host.traffic.dropped["slow_consumer"] += 1
         elif not self.closing:
             self._write(frame)
+            return True
+        return False
 
     def _write(self, frame: bytes) -> None:
         self._out.append(frame)
@@ -496,6 +477,7 @@ class Connection:
         if out:
             self._written += self._out_bytes
             self._out_bytes = 0
+            self.frames_out += len(out)
             self.link.write(out[0] if len(out) == 1 else b"".join(out))
             out.clear()
         if self._dirty and not self.blocked_since and self._held is None and not self.closing:
@@ -528,6 +510,7 @@ class Connection:
             return
         self._dirty = ""
         self._resync_at = now + RESYNC_PAUSE_S
+        self.host.traffic.resyncs.add(reason)
         log.info("resync", conn=self.conn_id, user=self.user_id, reason=reason)
         self.reply(events.Resync(reason, random.randrange(0, 1000)))
 
@@ -547,14 +530,16 @@ class Connection:
         error = NexoError(error_name, detail, retry_after_ms=retry_after_ms)
         if self.blocked_since:
             self.closing = True
+            self.ended = error_name
             self.link.abort()
             return
-        self.reply(events.Failed(error), ref)
+        self.fail(error, ref)
         self._end(error)
 
     def fail_sign_in(self, error: NexoError, ref: Any = None) -> None:
         if self.closing:
             return
+        self.host.traffic.errors.add(error.name)
         if self.asks_outcome:
             self.tell_outcome(error)
         else:
@@ -564,6 +549,7 @@ class Connection:
     def _end(self, error: NexoError) -> None:
         self.flush()
         self.closing = True
+        self.ended = error.name
         log.info("connection_dropped", conn=self.conn_id, user=self.user_id, reason=error.name)
         self.link.close(error.row.close_code, error.name)
 
@@ -574,14 +560,14 @@ class Connection:
         elif not bad.for_all:
             self.drop("unauthorized", ref=bad.ref)
         elif self._within_rate(self._frames, bad.ref, None):
-            self.reply(events.Failed(bad.error), bad.ref)
+            self.fail(bad.error, bad.ref)
 
     def _violation(self, error: NexoError, ref: Any) -> None:
         now = time.monotonic()
         if self._violations is None:
             self._violations = deque(maxlen=VIOLATIONS_MAX)
         self._violations.append(now)
-        self.reply(events.Failed(error), ref)
+        self.fail(error, ref)
         if len(self._violations) == VIOLATIONS_MAX and now - self._violations[0] <= VIOLATIONS_WINDOW_S:
             self._end(error)
 
@@ -592,6 +578,7 @@ class Connection:
                 self._refused -= 1
             return True
         self._refused += 2
+        self.host.traffic.refusals.add("acks" if rate is self._acks else "frames")
         error = NexoError("too_many_requests", retry_after_ms=wait_ms)
         if self._refused > 2 * max(self.host.rules.frames_burst, self.host.rules.frames_per_s):
             self.drop("too_many_requests", retry_after_ms=wait_ms)
@@ -603,14 +590,7 @@ class Connection:
                 pass
             else:
                 self._hold(draft.conversation_id, draft.client_msg_id, error)
-                self._answer_in_turn(draft.conversation_id, self.dialect.encode(events.Failed(error), ref))
+                self._fail_in_turn(draft.conversation_id, error, ref)
                 return False
-        self.reply(events.Failed(error), ref)
+        self.fail(error, ref)
         return False
-
-
-def _place_of(user_id: str, command: commands.Send) -> str:
-    """Where a send was meant to go, well-formed or not."""
-    if command.group_id:
-        return group_conversation_id(command.group_id)
-    return single_conversation_id(user_id, command.recv_id or "")

@@ -81,6 +81,8 @@ class Endpoint:
         self.deaf = False
         self.ended = False
         self.in_read = False  # the current read brought a frame
+        self.frames_in = 0  # whole messages
+        self.bytes_in = 0
         self.partial: bytearray | None = None  # the message whose fragments are coming in
         self._partial_is_text = False
         self._may_write = True
@@ -144,6 +146,7 @@ class Endpoint:
                 self._data(opcode, fin, payload)
 
     def message(self, is_text: bool, payload: bytes) -> None:
+        self.frames_in += 1
         if is_text and not payload.isascii():  # the check is a tenth of the decoding
             try:
                 payload.decode()

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -21,11 +22,12 @@ from nexo.core.addresses import client_address, limit_key, parse_networks
 from nexo.core.model import Draft, Kind, MsgType, Sent, Session
 from nexo.errors import NexoError
 from nexo.gateway.audiences import Audiences
-from nexo.gateway.connection import Connection, Rules
+from nexo.gateway.connection import Connection
 from nexo.gateway.handshake import Handshake, encode_outcome, parse_query, read_handshake
 from nexo.gateway.hub import PRESENCE_MAX, Hub
 from nexo.gateway.performing import Performing
 from nexo.gateway.pushing import Pushing
+from nexo.gateway.rates import Rules
 from nexo.gateway.receipts import Receipts
 from nexo.gateway.signing_in import SigningIn
 from nexo.gateway.sweeping import Sweeper
@@ -38,6 +40,10 @@ from nexo.ids import (
     now_ms,
     single_conversation_id,
 )
+from nexo.metrics import families as f
+from nexo.metrics.families import Sample
+from nexo.metrics.sending import SendMeter
+from nexo.metrics.traffic import Traffic
 from nexo.ports import ConversationStore, GroupChange, GroupStore, MessageStore, Recall
 from nexo.service.accounts import Accounts
 from nexo.service.conversations import Conversations
@@ -46,7 +52,7 @@ from nexo.service.limits import Limits
 from nexo.service.receipts import Acknowledging
 from nexo.service.send import Sending
 from nexo.service.telling import Telling
-from nexo.wire.registry import choose
+from nexo.wire.registry import DIALECTS, choose
 
 log = structlog.get_logger()
 
@@ -68,8 +74,13 @@ class Gateway:
         conversations: Conversations,
         groups: Groups,
         limits: Limits,
+        sends: SendMeter,
+        instance: str = "",
     ) -> None:
+        """`sends` is the store's: what is pushed is the last stage of a send. `instance` is for the logs."""
         self._config = config
+        self.traffic = Traffic()
+        self._sends = sends
         self._messages = messages
         self._accounts = accounts
         self._sending = sending
@@ -85,7 +96,9 @@ class Gateway:
         self._trusted = parse_networks(config.http.trusted_proxies)
         self.hub: Hub[Connection] = Hub(config.session.policy, self._presence_changed)
         self.audiences = Audiences(group_store, config.cache.ttl_s, self._push_lost)
-        self.pushing = Pushing(self.hub, self.audiences, conversation_store, config.group.strategy, config.sync.heads_s)
+        self.pushing = Pushing(
+            self.hub, self.audiences, conversation_store, config.group.strategy, config.sync.heads_s, sends, instance
+        )
         self.receipts = Receipts(
             acknowledging,
             messages,
@@ -94,11 +107,13 @@ class Gateway:
             self.pushing,
             self.spawn,
             config.receipts.group_push_max_members,
+            sends,
+            instance,
         )
         conversation_store.on_advance(self.receipts.moved)
         telling = Telling(groups, conversations, acknowledging, limits, self)
         self._performing = Performing(accounts, conversations, groups, telling, limits)
-        self.signing_in = SigningIn(config, accounts, conversations, limits, self.hub)
+        self.signing_in = SigningIn(config, accounts, conversations, limits, self.hub, self.traffic, instance)
         self._leaving: set[Connection] = set()  # whose client has just logged out
         self.connections: set[Connection] = set()
         self._by_address: dict[str, int] = {}
@@ -157,8 +172,10 @@ class Gateway:
     def _full(self, address: str) -> NexoError | None:
         limits = self._config.limits
         if 0 < limits.connections_total <= len(self.connections):
+            self.traffic.refusals["connections_total"] += 1
             return NexoError("server_busy", "This instance has as many connections as it may have", retry_after_ms=5000)
         if 0 < limits.connections_per_ip <= self._by_address.get(limit_key(address), 0):
+            self.traffic.refusals["connections_per_ip"] += 1
             return NexoError("too_many_requests", "Too many connections from this address", retry_after_ms=5000)
         return None
 
@@ -173,6 +190,7 @@ class Gateway:
         touched, self._touched = self._touched, []
         for connection in touched:
             connection.flush()
+        self._sends.flushed()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -181,11 +199,13 @@ class Gateway:
 
     def arrived(self, connection: Connection) -> None:
         self.connections.add(connection)
+        self.traffic.opened.add(_short(connection.dialect.name))
         key = limit_key(connection.remote)
         self._by_address[key] = self._by_address.get(key, 0) + 1
 
     def gone(self, connection: Connection) -> None:
         self.connections.discard(connection)
+        self._count_out(connection)
         key = limit_key(connection.remote)
         left = self._by_address.get(key, 0) - 1
         if left > 0:
@@ -195,6 +215,14 @@ class Gateway:
         if connection.signed_in:
             self.hub.remove(connection)
         self._check_over()
+
+    def _count_out(self, connection: Connection) -> None:
+        traffic, link = self.traffic, connection.link
+        traffic.closed.add(connection.ended or "left")
+        traffic.frames_in += link.frames_in
+        traffic.bytes_in += link.bytes_in
+        traffic.frames_out += connection.frames_out
+        traffic.bytes_out += connection.bytes_out
 
     def _check_over(self) -> None:
         if self._stopping and not self.connections:
@@ -236,7 +264,7 @@ class Gateway:
                 connection.reply(_DONE, ref)
                 return
         except NexoError as error:
-            connection.reply(events.Failed(error), ref)
+            connection.fail(error, ref)
             return
         self.spawn(self._acknowledge(connection, command, ref))
 
@@ -244,7 +272,7 @@ class Gateway:
         try:
             await self.receipts.acknowledge(connection, command)
         except NexoError as error:
-            connection.reply(events.Failed(error), ref)
+            connection.fail(error, ref)
         else:
             connection.reply(_DONE, ref)
 
@@ -339,7 +367,45 @@ class Gateway:
                 self.pushing.push(connection, event)
 
     def _push_lost(self, conversation_id: str) -> None:
+        self.traffic.lost += 1
         self.pushing.lost(conversation_id)
+
+    # -- what is measured --------------------------------------------------------------------------------------
+
+    def samples(self) -> Iterable[Sample]:
+        yield from self.traffic.samples()
+        yield from self.audiences.samples()
+        yield from self.pushing.samples()
+        yield from self.receipts.samples()
+        yield f.USERS(len(self.hub.online_users()))
+        yield f.CONNECTIONS_LIMIT(self._config.limits.connections_total)
+        yield from self._sum_connections()
+
+    def _sum_connections(self) -> Iterable[Sample]:
+        traffic = self.traffic
+        open_ones = Counter({(name, "signed_in"): 0 for name in DIALECTS})
+        frames_in, frames_out = traffic.frames_in, traffic.frames_out
+        bytes_in, bytes_out = traffic.bytes_in, traffic.bytes_out
+        blocked = buffered = queued = 0
+        for connection in self.connections:
+            link = connection.link
+            open_ones[connection.dialect.name, "signed_in" if connection.signed_in else "new"] += 1
+            frames_in += link.frames_in
+            frames_out += connection.frames_out
+            bytes_in += link.bytes_in
+            bytes_out += connection.bytes_out
+            blocked += connection.blocked_since > 0
+            buffered += link.buffered()
+            queued += connection.queued
+        for (dialect, state), count in open_ones.items():
+            yield f.CONNECTIONS(count, _short(dialect), state, self._config.session.policy)
+        yield f.FRAMES(frames_in, "in")
+        yield f.FRAMES(frames_out, "out")
+        yield f.BYTES(bytes_in, "in")
+        yield f.BYTES(bytes_out, "out")
+        yield f.BLOCKED(blocked)
+        yield f.BUFFERED(buffered)
+        yield f.QUEUE(queued, "requests")
 
     # -- the end -----------------------------------------------------------------------------------------------
 
@@ -363,6 +429,11 @@ class Gateway:
             connection.link.abort()
         for task in list(self._tasks):
             task.cancel()
+
+
+def _short(dialect: str) -> str:
+    """`envelope` of `nexo.envelope.v1`."""
+    return dialect.split(".")[1]
 
 
 def _refuse(error: NexoError, status: int | None = None) -> Refuse:

@@ -140,6 +140,7 @@ class Parser(WSProtocol):  # type: ignore[misc]
         link = self._link
         if link.ended:
             return
+        link.bytes_in += size
         buffer_updated(self, size)
         if self.transport.is_close_frame_sent:  # it believes so: how it tells that it has failed
             sent = self.transport.close_handshake.sent

@@ -10,6 +10,8 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
+import structlog
+
 from nexo.config.tree import Strategy
 from nexo.core import events
 from nexo.core.model import Kind, Message, Sent
@@ -19,8 +21,13 @@ from nexo.gateway.connection import Connection
 from nexo.gateway.hub import Hub
 from nexo.gateway.websocket import text_frame
 from nexo.ids import AT_ALL, group_of
+from nexo.metrics import families as f
+from nexo.metrics.families import Sample
+from nexo.metrics.sending import SendMeter
 from nexo.ports import Audience, ConversationStore, GroupChange, Listener, Recall
 from nexo.wire.dialect import Dialect
+
+log = structlog.get_logger()
 
 NOTICE_PAUSE_S = 1.0
 RETRY_PUSH_MS = 60_000
@@ -52,12 +59,22 @@ class Pushing:
         conversations: ConversationStore,
         strategy: Strategy,
         heads_s: int,
+        sends: SendMeter,
+        instance: str,
     ) -> None:
+        self._instance = instance
         self._hub = hub
         self._audiences = audiences
         self._conversations = conversations
         self._strategy = strategy
         self._heads_s = heads_s
+        self._sends = sends
+        self._given = self._noticed = self._noted = 0
+
+    def samples(self) -> Iterable[Sample]:
+        yield f.PUSHES(self._given - self._noticed - self._noted, "message")
+        yield f.PUSHES(self._noticed, "notice")
+        yield f.PUSHES(self._noted, "head")
 
     # -- what happened -----------------------------------------------------------------------------------
 
@@ -67,10 +84,11 @@ class Pushing:
         message = sent.message
         if not sent.fresh and now_ms - message.send_at > RETRY_PUSH_MS:
             return
+        since = self._sends.committed_at
         self._audiences.with_audience(
             message.conversation_id,
             sent.member_epoch,
-            lambda audience: self._deliver(message, audience, origin, sent.quoted_seq, ()),
+            lambda audience: self._deliver(message, audience, origin, sent.quoted_seq, (), since),
         )
 
     def event(self, message: Message, epoch: int, also: Sequence[str] = ()) -> None:
@@ -120,12 +138,14 @@ class Pushing:
         origin: Connection | None,
         quoted_seq: int | None,
         also: Sequence[str],
+        since: float = 0.0,
     ) -> None:
         listeners = audience.listeners
         here = self._here(listeners)
         mode = self._mode(message, len(listeners), len(here))
         frames = Frames(message)
         everybody = message.mentions[:1] == (AT_ALL,)
+        given = 0
         for user_id in here:
             listener = listeners[user_id]
             if message.seq < listener.from_seq:
@@ -135,10 +155,15 @@ class Pushing:
             quoted = quoted_seq is None or listener.sees(quoted_seq)
             for connection in self._hub.of(user_id):
                 if connection is not origin:
+                    given += 1
                     self._give(connection, message, frames, listener, mode, important, mentioned, quoted)
         for user_id in also:
             for connection in self._hub.of(user_id):
+                given += 1
                 connection.push(frames.get(connection.dialect, False, False, True))
+        self._given += given
+        if given and since:
+            self._sends.pushed(since)
 
     def _here(self, listeners: dict[str, Listener]) -> Collection[str]:
         """Members who are connected; walks the shorter of the two lists."""
@@ -173,16 +198,33 @@ class Pushing:
         if listener.recv_msg_opt == NO_FRAME and not message.is_event:
             mode = "none"
         if mode == "push":
-            connection.push(frames.get(connection.dialect, important, listener.recv_msg_opt == SILENT, quoted))
+            frame = frames.get(connection.dialect, important, listener.recv_msg_opt == SILENT, quoted)
+            if not connection.push(frame):
+                self._log_not_taken(connection, message)
         elif mode == "notify" or (mentioned and message.group_id is not None):
             self._notice(connection, message.conversation_id, message.seq, important)
         else:
             self._note_head(connection, message.conversation_id, message.seq)
 
+    def _log_not_taken(self, connection: Connection, message: Message) -> None:
+        log.debug(
+            "push_not_taken",
+            server_msg_id=message.server_msg_id,
+            conversation_id=message.conversation_id,
+            seq=message.seq,
+            sender=message.sender_id,
+            user=connection.user_id,
+            device=connection.device_id,
+            conn=connection.conn_id,
+            instance=self._instance,
+            result="closing" if connection.closing else "resync",
+        )
+
     # -- less than a frame per message --------------------------------------------------------------------
 
     def _notice(self, connection: Connection, conversation_id: str, head_seq: int, important: bool) -> None:
         """At most one notice per connection, conversation and second; the last head is never swallowed."""
+        self._noticed += 1
         if connection.notices is None:
             connection.notices = {}
         now = time.monotonic()
@@ -194,6 +236,7 @@ class Pushing:
             entry[1], entry[2] = head_seq, entry[2] or important
 
     def _note_head(self, connection: Connection, conversation_id: str, head_seq: int) -> None:
+        self._noted += 1
         if connection.heads is None:
             connection.heads = {}
         if not connection.heads:

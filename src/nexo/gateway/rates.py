@@ -1,8 +1,21 @@
-"""A token bucket small enough for every connection to have two."""
+"""What a connection may do how often, and a token bucket small enough for every one to have two."""
 
 from __future__ import annotations
 
 import time
+
+from msgspec import Struct
+
+
+class Rules(Struct, frozen=True):
+    """The settings a connection keeps to."""
+
+    frames_per_s: int
+    frames_burst: int
+    acks_per_s: int
+    inflight_sends: int
+    high_water_bytes: int
+    heartbeat_ms: int
 
 
 class Rate:

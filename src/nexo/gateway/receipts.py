@@ -6,9 +6,10 @@ it costs no query. Receipts leave after the cursor is committed, one per author 
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, NamedTuple
 
 import structlog
@@ -20,7 +21,11 @@ from nexo.errors import NexoError
 from nexo.gateway.audiences import Audiences
 from nexo.gateway.connection import Connection
 from nexo.gateway.pushing import Pushing
-from nexo.ids import parse_server_msg_id, peer_of
+from nexo.ids import is_conversation_id, parse_server_msg_id, peer_of
+from nexo.metrics import families as f
+from nexo.metrics.families import Sample
+from nexo.metrics.measures import LONG_SECONDS, Buckets, Tally
+from nexo.metrics.sending import SendMeter
 from nexo.ports import ConversationStore, MessageStore
 from nexo.service.receipts import Acknowledging, check_ack_type
 
@@ -30,6 +35,7 @@ PLACES_MAX = 200_000
 AUTHORS_MAX = 20_000  # conversations whose last authors are remembered
 AUTHORS_EACH = 64
 ORIGINS_MAX = 10_000
+CLOCKS_MAX = 20_000  # members whose time from delivered to read is taken
 ORIGIN_S = 5.0  # a cursor that was to be moved has been moved by then
 SEQ_MAX = 1 << 63
 
@@ -38,6 +44,16 @@ class Place(Struct, frozen=True, gc=False):
     conversation_id: str
     seq: int
     sender_id: str
+    saved_at: float
+
+
+class Said(NamedTuple):
+    """An ACK as it came, for the log."""
+
+    connection: Connection
+    ack_type: str
+    server_msg_id: int | None
+    sender_id: str | None
 
 
 class Origin(NamedTuple):
@@ -56,6 +72,8 @@ class Receipts:
         pushing: Pushing,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
         group_push_max_members: int,
+        sends: SendMeter,
+        instance: str,
     ) -> None:
         self._acknowledging = acknowledging
         self._messages = messages
@@ -67,11 +85,39 @@ class Receipts:
         self._places: OrderedDict[int, Place] = OrderedDict()
         self._authors: OrderedDict[str, deque[tuple[int, int, str]]] = OrderedDict()  # seq, id, sender
         self._origins: dict[tuple[str, str], Origin] = {}  # who said "read", until it is committed
+        self._sends = sends
+        self._instance = instance
+        self._acks = Tally(delivered=0, read=0)
+        self._refused = Tally(delivered=0, read=0)
+        self._delivery = Buckets()
+        self._reading = Buckets(LONG_SECONDS)
+        self._unread: OrderedDict[tuple[str, str], tuple[int, float]] = OrderedDict()  # delivered seq, since when
+        self._said: OrderedDict[tuple[str, str], Said] | None = None
+        if log.is_enabled_for(logging.DEBUG):
+            self._said = OrderedDict()
+
+    def samples(self) -> Iterable[Sample]:
+        for ack_type, count in self._acks.items():
+            yield f.ACKS(count, ack_type, "noted")
+        for ack_type, count in self._refused.items():
+            yield f.ACKS(count, ack_type, "refused")
+        yield f.DELIVERY_SECONDS(self._delivery)
+        yield f.READ_SECONDS(self._reading)
+        for name, held, limit in (
+            ("places", self._places, PLACES_MAX),
+            ("authors", self._authors, AUTHORS_MAX),
+            ("origins", self._origins, ORIGINS_MAX),
+            ("read_clocks", self._unread, CLOCKS_MAX),
+        ):
+            yield f.CACHE(len(held), name)
+            yield f.CACHE_LIMIT(limit, name)
 
     def remember(self, message: Message) -> None:
         """A message or event was just committed: ACKs for it will come soon."""
         places = self._places
-        places[message.server_msg_id] = Place(message.conversation_id, message.seq, message.sender_id)
+        places[message.server_msg_id] = Place(
+            message.conversation_id, message.seq, message.sender_id, self._sends.committed_at
+        )
         if len(places) > PLACES_MAX:
             places.popitem(last=False)
         authors = self._authors.get(message.conversation_id)
@@ -99,23 +145,46 @@ class Receipts:
                 return False  # not known to be allowed: the database decides
         read_seq = place.seq if kind == "read" else 0
         self._conversations.advance(user_id, place.conversation_id, delivered_seq=place.seq, read_seq=read_seq)
+        self._acks[kind] += 1
         if read_seq:
             self.said(connection, place.conversation_id, read_seq)
+        else:  # the last read of the connection brought it: no need to ask the clock again
+            self._delivery.observe(max(0.0, connection.last_seen - place.saved_at))
+        if self._said is not None:
+            self._note(place.conversation_id, Said(connection, kind, int(server_msg_id), place.sender_id))
         return True
 
     async def acknowledge(self, connection: Connection, command: commands.Ack) -> None:
         """Any ACK, judged by what is in the database."""
+        kind = check_ack_type(command.ack_type)
+        try:
+            said, name, seq = await self._judge(connection, command)
+        except NexoError as error:
+            self._refused[kind] += 1
+            self._log_refused(connection, kind, command, error)
+            raise
+        self._acks[kind] += 1
+        if self._said is not None:
+            self._note(name, said)
+        if kind == "read":
+            self.said(connection, name, seq)
+        elif said.server_msg_id is not None and said.server_msg_id in self._places:
+            self._delivery.observe(max(0.0, time.monotonic() - self._places[said.server_msg_id].saved_at))
+
+    async def _judge(self, connection: Connection, command: commands.Ack) -> tuple[Said, str, int]:
         user_id = connection.session.user_id
         if command.server_msg_id is not None:
             place = await self._acknowledging.ack_message(user_id, command.ack_type, command.server_msg_id)
-            name, seq = place.conversation_id, place.seq
-        elif command.conversation_id is not None and command.seq is not None:
+            server_msg_id = parse_server_msg_id(command.server_msg_id)
+            said = Said(connection, command.ack_type.lower(), server_msg_id, place.sender_id)
+            return said, place.conversation_id, place.seq
+        if command.conversation_id is not None and command.seq is not None:
             name = command.conversation_id
             seq = await self._acknowledging.ack_seq(user_id, command.ack_type, name, command.seq)
-        else:
-            raise NexoError("missing_server_msg_id")
-        if check_ack_type(command.ack_type) == "read":
-            self.said(connection, name, seq)
+            known = next((entry for entry in reversed(self._authors.get(name, ())) if entry[0] == seq), None)
+            said = Said(connection, command.ack_type.lower(), known and known[1], known and known[2])
+            return said, name, seq
+        raise NexoError("missing_server_msg_id")
 
     def said(self, connection: Connection, conversation_id: str, seq: int = SEQ_MAX) -> None:
         """This connection moves a read cursor: it need not be told so, if this is how far it goes."""
@@ -129,12 +198,29 @@ class Receipts:
 
     def moved(self, changes: list[CursorChange]) -> None:
         """Cursors were committed: the authors of what they passed are told, and the reader's other devices."""
+        now = time.monotonic()
         for change in changes:
+            self._time_reading(change, now)
+            if self._said is not None:
+                self._log_moved(change)
             if change.delivered_to > change.delivered_from:
                 self._tell(change, "delivered", change.delivered_from, change.delivered_to)
             if change.read_to > change.read_from:
                 self._tell(change, "read", change.read_from, change.read_to)
                 self._tell_own(change)
+
+    def _time_reading(self, change: CursorChange, now: float) -> None:
+        """From the oldest that was delivered and not read; each member's clock is set once and read once."""
+        key = (change.conversation_id, change.user_id)
+        if change.read_to > change.read_from:
+            unread = self._unread.get(key)
+            if unread is not None and change.read_to >= unread[0]:
+                self._reading.observe(now - unread[1])
+                del self._unread[key]
+        if change.delivered_to > max(change.delivered_from, change.read_to) and key not in self._unread:
+            self._unread[key] = (change.delivered_from + 1, now)
+            if len(self._unread) > CLOCKS_MAX:
+                self._unread.popitem(last=False)
 
     def _tell(self, change: CursorChange, ack_type: str, low: int, high: int) -> None:
         name, user_id = change.conversation_id, change.user_id
@@ -199,3 +285,47 @@ class Receipts:
 
     def _push_own(self, name: str, user_id: str, server_msg_id: int, seq: int, origin: Connection | None) -> None:
         self._pushing.to_user(user_id, events.Receipt("read", name, server_msg_id, seq, user_id), origin)
+
+    # -- the log, at debug level -------------------------------------------------------------------------------
+
+    def _note(self, name: str, said: Said) -> None:
+        if self._said is None:
+            return
+        self._said[name, said.connection.session.user_id] = said
+        if len(self._said) > ORIGINS_MAX:
+            self._said.popitem(last=False)
+
+    def _log_moved(self, change: CursorChange) -> None:
+        said = self._said.pop((change.conversation_id, change.user_id), None) if self._said is not None else None
+        connection = said.connection if said is not None else None
+        log.debug(
+            "acknowledged",
+            ack_type=said.ack_type if said is not None else None,
+            server_msg_id=said.server_msg_id if said is not None else None,
+            conversation_id=change.conversation_id,
+            sender=said.sender_id if said is not None else None,
+            user=change.user_id,
+            device=connection.device_id if connection is not None else None,
+            conn=connection.conn_id if connection is not None else None,
+            instance=self._instance,
+            delivered_from=change.delivered_from,
+            delivered_to=change.delivered_to,
+            read_from=change.read_from,
+            read_to=change.read_to,
+            result="moved",
+        )
+
+    def _log_refused(self, connection: Connection, kind: str, command: commands.Ack, error: NexoError) -> None:
+        name, server_msg_id = command.conversation_id, str(command.server_msg_id)
+        log.debug(
+            "acknowledged",
+            ack_type=kind,
+            # a client can write anything there
+            server_msg_id=int(server_msg_id) if server_msg_id.isdecimal() and len(server_msg_id) < 20 else None,
+            conversation_id=name if name is not None and is_conversation_id(name) else None,
+            user=connection.session.user_id,
+            device=connection.device_id,
+            conn=connection.conn_id,
+            instance=self._instance,
+            result=error.name,
+        )

@@ -8,8 +8,9 @@ dialect whose clients ask for both themselves, the order is theirs: they ask aft
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import structlog
@@ -17,10 +18,11 @@ from msgspec import structs
 
 from nexo.config import Config
 from nexo.core import commands, events
-from nexo.core.model import Session
+from nexo.core.model import Message, Session
 from nexo.errors import NexoError
 from nexo.gateway.connection import Connection
 from nexo.gateway.hub import Hub
+from nexo.metrics.traffic import Traffic
 from nexo.service.accounts import Accounts
 from nexo.service.conversations import Conversations
 from nexo.service.limits import Limits
@@ -41,7 +43,11 @@ class SigningIn:
         conversations: Conversations,
         limits: Limits,
         hub: Hub[Connection],
+        traffic: Traffic,
+        instance: str,
     ) -> None:
+        self._traffic = traffic
+        self._instance = instance
         self._accounts = accounts
         self._limits = limits
         self._conversations = conversations
@@ -60,7 +66,7 @@ class SigningIn:
             if isinstance(command, commands.Auth):
                 connection.fail_sign_in(error, ref)
             else:  # a wrong password may be followed by the right one
-                connection.reply(events.Failed(error), ref)
+                connection.fail(error, ref)
                 connection.opened_at = time.monotonic()
                 connection.unpark()
         except Exception:
@@ -102,6 +108,7 @@ class SigningIn:
     ) -> None:
         """Everything that follows a token that is good."""
         if 0 < self._per_user <= self._hub.staying(session):
+            self._traffic.refusals["connections_per_user"] += 1
             raise NexoError("too_many_requests", "This user has as many connections as allowed", retry_after_ms=5000)
         if connection.closing:
             return
@@ -160,16 +167,30 @@ class SigningIn:
                     return
                 await asyncio.sleep(0)  # others have their turn
             connection.reply(events.ResendDone(has_more))
-            log.debug(
-                "resent",
-                conn=connection.conn_id,
-                user=user_id,
-                device=connection.device_id,
-                count=len(messages),
-                has_more=has_more,
-            )
+            self._count_resent(connection, messages, has_more)
         finally:
             self._resending.discard(key)
+
+    def _count_resent(self, connection: Connection, messages: Sequence[Message], has_more: bool) -> None:
+        self._traffic.resent += len(messages)
+        if not log.is_enabled_for(logging.DEBUG):
+            return
+        to = {
+            "user": connection.session.user_id,
+            "device": connection.device_id,
+            "conn": connection.conn_id,
+            "instance": self._instance,
+        }
+        for message in messages:
+            log.debug(
+                "resent_message",
+                server_msg_id=message.server_msg_id,
+                conversation_id=message.conversation_id,
+                seq=message.seq,
+                sender=message.sender_id,
+                **to,
+            )
+        log.debug("resent", count=len(messages), has_more=has_more, **to)
 
     async def renew(self, connection: Connection, token: str) -> events.SignedIn:
         """REAUTH: a newer token of the same user extends the connection."""

@@ -82,6 +82,7 @@ class Sweeper:
         if now - connection.last_seen >= self._idle_s:
             log.info("idle", conn=connection.conn_id, user=connection.user_id)
             connection.closing = True
+            connection.ended = "idle"
             connection.link.abort()
             return
         if now - connection.last_ping >= self._heartbeat_s:

@@ -47,6 +47,9 @@ class Gate(Protocol):
 class Link(Protocol):
     """One open connection, as its peer sees it."""
 
+    frames_in: int  # whole messages that came, for the metrics
+    bytes_in: int
+
     def write(self, frames: bytes) -> None:
         """Whole frames, as `text_frame` makes them. Never blocks; ignored once the connection is closing."""
 

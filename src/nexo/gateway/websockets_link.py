@@ -31,6 +31,7 @@ class WebsocketsLink(Endpoint, asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self.ended:
             return
+        self.bytes_in += len(data)
         parser = self._parser
         parser.receive_data(data)
         for event in parser.events_received():

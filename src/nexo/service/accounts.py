@@ -7,7 +7,7 @@ time. What ends here is forgotten here at once and told to `on_ended`, for socke
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import structlog
@@ -19,6 +19,7 @@ from nexo.core.content import EXTRA_MAX_BYTES, check_text, encode_json
 from nexo.core.model import Session, User
 from nexo.errors import NexoError
 from nexo.ids import check_user_id, is_user_id, new_session_id, new_user_id, now_ms
+from nexo.metrics.families import Sample
 from nexo.service.account_store import AccountStore
 from nexo.service.passwords import Passwords
 from nexo.service.session_cache import SessionCache
@@ -53,6 +54,10 @@ class Accounts:
         self._on_ended = on_ended
         self.passwords = Passwords(config)
         self.cache = SessionCache(config.auth.session_cache_s)
+
+    def samples(self) -> Iterable[Sample]:
+        yield from self.cache.samples()
+        yield from self.passwords.samples()
 
     def close(self) -> None:
         self.passwords.close()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from nexo.config import Config
 from nexo.core.addresses import limit_key
-from nexo.core.limits import RateLimit, SendLimits
+from nexo.core.limits import MAX_KEYS, RateLimit, SendLimits
+from nexo.metrics import families as f
+from nexo.metrics.families import Sample
 
 USER_ID_MAX = 64  # longer ones cannot exist, and must not fill the memory
 
@@ -31,10 +35,16 @@ class Limits:
         self.sends.demand(user_id)
 
     def refusals(self) -> dict[str, int]:
-        """How often each was exceeded, for the metrics."""
+        """How often each was exceeded."""
         return {
             "sends": self.sends.refused,
             "logins": self._logins.refused,
             "registers": self._registers.refused,
             "group_creates": self._group_creates.refused,
         }
+
+    def samples(self) -> Iterable[Sample]:
+        yield from f.REFUSALS.each(self.refusals())
+        all_of_them = (self.sends, self._logins, self._registers, self._group_creates)
+        yield f.CACHE(sum(map(len, all_of_them)), "rates")
+        yield f.CACHE_LIMIT(MAX_KEYS * len(all_of_them), "rates")

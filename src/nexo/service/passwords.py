@@ -7,7 +7,7 @@ import asyncio
 import base64
 import contextlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -17,6 +17,8 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from nexo.config import Config
 from nexo.core.content import check_text
 from nexo.errors import NexoError
+from nexo.metrics import families as f
+from nexo.metrics.families import Sample
 
 T = TypeVar("T")
 
@@ -51,8 +53,12 @@ class Passwords:
 
     @property
     def waiting(self) -> int:
-        """How many are being computed or wait for it, for the metrics."""
+        """How many are being computed or wait for it."""
         return self._waiting
+
+    def samples(self) -> Iterable[Sample]:
+        yield f.QUEUE(self._waiting, "passwords")
+        yield f.QUEUE_LIMIT(_WAITING_MAX, "passwords")
 
     def check_new(self, password: str) -> None:
         check_text(password, "password", MAX_CHARS)

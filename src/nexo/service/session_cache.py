@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 from nexo.core.model import Session
+from nexo.metrics import families as f
+from nexo.metrics.families import Sample
 
 MAX_SESSIONS = 20_000
 
@@ -25,6 +27,12 @@ class SessionCache:
         self._forgets = 0
         self.hits = 0
         self.misses = 0
+
+    def samples(self) -> Iterable[Sample]:
+        yield f.CACHE(len(self._found), "sessions")
+        yield f.CACHE_LIMIT(self._max_sessions, "sessions")
+        yield f.CACHE_LOOKUPS(self.hits, "sessions", "hit")
+        yield f.CACHE_LOOKUPS(self.misses, "sessions", "miss")
 
     def __len__(self) -> int:
         return len(self._found)

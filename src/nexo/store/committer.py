@@ -13,7 +13,7 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 
 import structlog
 from msgspec import Struct
@@ -21,7 +21,9 @@ from msgspec import Struct
 from nexo.core.model import Draft, Kind, Sent
 from nexo.errors import NexoError
 from nexo.ids import IdGenerator
-from nexo.ports import BatchStats
+from nexo.metrics import families as f
+from nexo.metrics.families import Sample
+from nexo.metrics.sending import SendMeter
 from nexo.store.batch import HotSql, Outcome, Skipped, write_batch
 from nexo.store.conversations import create_singles
 from nexo.store.engine import UNKNOWN_GIVE_UP_S, CommitUnknown, Conflict, Engine, Script, StoreError, Transient
@@ -64,14 +66,13 @@ class Committer:
         hot_sql: HotSql,
         new_ids: IdGenerator,
         settings: Settings,
-        observe: Callable[[BatchStats], None] | None = None,
     ) -> None:
         self._engine = engine
         self._sql = sql
         self._hot_sql = hot_sql
         self._ids = new_ids
         self._settings = settings
-        self._observe = observe
+        self.meter = SendMeter()
         self._waiting: deque[Pending] = deque()
         self._lanes: dict[str, deque[Pending]] = {}
         self._lock = threading.Lock()  # SQLite's writer thread takes from the queue and puts back, too
@@ -93,6 +94,7 @@ class Committer:
         """Queue a draft. The order of calls is the order in the conversation; `answer` is called once,
         on the event loop, never from inside this call."""
         if self._under_way >= self._settings.queue_max:
+            self.meter.queue_full += 1
             raise NexoError("server_busy", "Too many sends are waiting to be written", retry_after_ms=1000)
         self._under_way += 1
         self._idle.clear()
@@ -119,6 +121,12 @@ class Committer:
     def under_way(self) -> int:
         """Sends that were taken and not answered yet."""
         return self._under_way
+
+    def samples(self) -> Iterable[Sample]:
+        yield from self.meter.samples()
+        yield f.QUEUE(self._under_way, "sends")
+        yield f.QUEUE_LIMIT(self._settings.queue_max, "sends")
+        yield f.QUEUE(len(self._lanes), "lanes")
 
     # -- life ----------------------------------------------------------------------------------------
 
@@ -206,14 +214,17 @@ class Committer:
                 outcomes = await self._engine.write_once(batch.script, committed=batch.committed)
             except CommitUnknown as error:
                 log.warning("commit_unknown", error=str(error), size=len(batch.items))
+                self.meter.troubles.add("unknown")
                 for pending in batch.items:
                     pending.unknown_since = pending.unknown_since or started
             except Transient as error:
                 log.info("batch_again", error=str(error), size=len(batch.items))
+                self.meter.troubles.add("again")
                 batch.error = str(error)
             except Conflict as error:
                 # most likely the same client_msg_id from another process: the second look finds its row
                 conflicts += 1
+                self.meter.troubles.add("conflict")
                 if conflicts > 2:
                     await self._divide(batch, error)
                     return
@@ -224,7 +235,7 @@ class Committer:
                     return
                 log.error("batch_not_begun", error=f"{type(error).__name__}: {error}")
             else:
-                self._settle(batch, outcomes, time.monotonic() - started)
+                self._settle(batch, outcomes)
                 if batch.only_locked:
                     await asyncio.sleep(0.002)
                 return
@@ -237,6 +248,7 @@ class Committer:
     async def _divide(self, batch: _Batch, error: Exception) -> None:
         """Something in this batch cannot be written: find it, so that its neighbours are."""
         items = batch.items
+        self.meter.troubles.add("divided")
         if len(items) == 1:
             draft = items[0].draft
             log.error(
@@ -280,16 +292,26 @@ class Committer:
         for start in range(0, len(missing), CREATED_AT_ONCE):
             self._loop.call_soon_threadsafe(self._start_creating, missing[start : start + CREATED_AT_ONCE])
 
-    def _settle(self, batch: _Batch, outcomes: list[Answer], write_s: float) -> None:
+    def _settle(self, batch: _Batch, outcomes: list[Answer]) -> None:
         if not batch.items:
             return
+        meter = self.meter
+        meter.committed_at = batch.committed_at
         for pending, outcome in zip(batch.items, outcomes, strict=True):
             _call(pending, outcome)
         self._done(len(outcomes))
-        if self._observe is not None:
-            now = time.monotonic()
-            waits = [now - write_s - pending.since for pending in batch.items]
-            self._observe(BatchStats(len(waits), sum(waits), max(waits), write_s))
+        since = [pending.since for pending in batch.items]
+        meter.decided(since, batch.begun_at, batch.committed_at)
+        fresh = [outcome.fresh for outcome in outcomes if isinstance(outcome, Sent)]
+        saved = sum(fresh)
+        meter.results["saved"] += saved
+        meter.results["repeated"] += len(fresh) - saved
+        meter.results["refused"] += len(outcomes) - len(fresh)
+        # what the answers led to is written before this: it was put on the loop before
+        self._loop.call_soon(self._handed_over, since, batch.committed_at)
+
+    def _handed_over(self, since: list[float], committed_at: float) -> None:
+        self.meter.answered(since, committed_at, time.monotonic())
 
     # -- lanes ---------------------------------------------------------------------------------------
 
@@ -348,6 +370,7 @@ class Committer:
                         for pending in self._empty_lane(name):
                             _call(pending, error)
                             self._done(1)
+                            self.meter.results.add("refused")
                         continue
                 batch = _Batch(self, lambda: self._empty_lane(name))
                 batch.wait = True
@@ -411,7 +434,9 @@ class Committer:
         for pending in late:
             if pending.unknown_since is None:
                 name, detail = "server_busy", "The database did not take the send in time; it was not saved"
+                self.meter.results.add("late")
             else:
+                self.meter.results.add("failed")
                 name, detail = "internal_error", "The database went away while it was writing"
             _call(pending, NexoError(name, detail, retry_after_ms=1000))
         self._done(len(late))
@@ -420,6 +445,7 @@ class Committer:
         for pending in items:
             _call(pending, NexoError(name, detail, retry_after_ms=1000))
         self._done(len(items))
+        self.meter.results.add("failed", len(items))
 
     def _done(self, count: int) -> None:
         self._under_way -= count
@@ -443,6 +469,7 @@ class _Batch:
         self.only_locked = False  # nothing could be done
         self.wait = False
         self.error = ""  # why the last attempt failed
+        self.begun_at = self.committed_at = 0.0
 
     def script(self) -> Script[list[Answer]]:
         if not self.taken:
@@ -450,6 +477,7 @@ class _Batch:
             self.taken = True
         if not self.items:
             return []
+        self.begun_at = time.monotonic()
         committer = self._committer
         drafts = [pending.draft for pending in self.items]
         uncertain = {i for i, pending in enumerate(self.items) if pending.unknown_since is not None}
@@ -477,6 +505,7 @@ class _Batch:
         return answers
 
     def committed(self) -> None:
+        self.committed_at = time.monotonic()
         self._committer._close(self)
 
 

@@ -6,7 +6,8 @@ Losing what waits here in a crash only repeats deliveries. `mark_read` writes th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -17,6 +18,9 @@ from nexo.core.unread import unread
 from nexo.core.visibility import visible_head
 from nexo.errors import NexoError
 from nexo.ids import AT_ALL
+from nexo.metrics import families as f
+from nexo.metrics.families import Sample
+from nexo.metrics.measures import SIZES, Buckets
 from nexo.store.batch import HotSql, MemberKey
 from nexo.store.database import Database
 from nexo.store.engine import Script, StoreError
@@ -176,6 +180,9 @@ class CursorWriter:
         self._timer: asyncio.TimerHandle | None = None
         self._flushing = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._sizes = Buckets(SIZES)
+        self._taken = Buckets()
+        self._failures = 0
 
     def advance(self, user_id: str, conversation_id: str, *, delivered_seq: int = 0, read_seq: int = 0) -> None:
         """Note that a user has acknowledged. The caller has asked the visibility gate before."""
@@ -199,15 +206,24 @@ class CursorWriter:
     def pending(self) -> int:
         return len(self._pending)
 
+    def samples(self) -> Iterable[Sample]:
+        yield f.QUEUE(len(self._pending), "cursors")
+        yield f.QUEUE_LIMIT(PENDING_MAX, "cursors")
+        yield f.CURSOR_BATCH(self._sizes)
+        yield f.CURSOR_FLUSH(self._taken)
+        yield f.CURSOR_FAILURES(self._failures)
+
     async def flush(self) -> None:
         """Write what waits. What the database does not take now is kept for the next time."""
         async with self._flushing:
             while self._pending:
                 items = [self._pending.pop(key) for key in list(self._pending)[:FLUSH_MAX]]
+                started = time.monotonic()
                 try:
                     advanced = await self._database.write(partial(advance, self._sql, items, {}))
                 except StoreError as error:
                     log.warning("cursors_not_written", error=str(error), count=len(items))
+                    self._failures += 1
                     for item in items:
                         self.advance(
                             item.user_id,
@@ -216,6 +232,8 @@ class CursorWriter:
                             read_seq=item.read_seq,
                         )
                     return
+                self._sizes.observe(len(items))
+                self._taken.observe(time.monotonic() - started)
                 if self.tell is not None and advanced.changes:
                     self.tell(advanced.changes)
 

@@ -11,9 +11,11 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol, TypeVar
+
+from nexo.metrics.families import Sample
 
 UNKNOWN_GIVE_UP_S = 30.0  # for a look at what became of a commit: longer than a server takes to restart
 
@@ -97,6 +99,20 @@ class Engine(Protocol):
         ...
 
     async def read(self, make: MakeScript[T]) -> T: ...
+
+    def samples(self) -> Iterable[Sample]:
+        """What it measured."""
+
+
+def failure_word(error: BaseException) -> str:
+    """For the metrics; refusals and the like are no failures, and have none."""
+    if isinstance(error, Transient):
+        return "transient"
+    if isinstance(error, CommitUnknown):
+        return "unknown"
+    if isinstance(error, Conflict):
+        return "conflict"
+    return "failed" if isinstance(error, StoreError) else ""
 
 
 async def write(engine: Engine, make: MakeScript[T], tries: int = 6) -> T:

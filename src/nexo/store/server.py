@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar
 
+from nexo.metrics.families import Sample
+from nexo.metrics.scripts import ScriptMeter
 from nexo.store.engine import (
     CommitUnknown,
     Engine,
@@ -14,6 +17,7 @@ from nexo.store.engine import (
     Stmt,
     StoreError,
     Transient,
+    failure_word,
 )
 
 T = TypeVar("T")
@@ -54,6 +58,7 @@ class ServerEngine(Engine):
     def __init__(self, driver: Driver, lock_timeout_ms: int) -> None:
         self.name = driver.name
         self._driver = driver
+        self._meter = ScriptMeter()
         # beyond the server's own timeouts: for a server that does not answer at all
         self._attempt_s = lock_timeout_ms / 1000 + 3
 
@@ -80,6 +85,7 @@ class ServerEngine(Engine):
 
     async def _attempt(self, make: MakeScript[T], for_writing: bool, uncertain: bool) -> T:
         driver = self._driver
+        started = time.perf_counter()
         connection: Any = None
         committing = False
         try:
@@ -105,6 +111,7 @@ class ServerEngine(Engine):
                     if begun:
                         committing = True
                         await driver.command(connection, "COMMIT")
+                    self._meter.observe(script, time.perf_counter() - started)
                     return stop.value  # type: ignore[no-any-return]
                 except BaseException as error:
                     script.close()
@@ -121,6 +128,7 @@ class ServerEngine(Engine):
             )
             if translated is None:
                 raise
+            self._meter.failures.add("unknown" if committing else failure_word(translated))
             if connection is not None and (committing or isinstance(translated, LostConnection)):
                 driver.abort(connection)
             if committing:  # a time-out, too, says only that there was no answer
@@ -129,6 +137,9 @@ class ServerEngine(Engine):
         finally:
             if connection is not None:
                 await driver.release(connection, for_writing)
+
+    def samples(self) -> Iterable[Sample]:
+        return self._meter.samples()
 
     async def _rollback(self, connection: Any) -> None:
         try:

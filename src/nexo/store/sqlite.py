@@ -11,12 +11,16 @@ import os
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from nexo.ids import now_ms
-from nexo.store.engine import Conflict, MakeScript, Mode, Script, StoreError, Transient
+from nexo.metrics import families as f
+from nexo.metrics.families import Sample
+from nexo.metrics.scripts import ScriptMeter
+from nexo.store.engine import Conflict, MakeScript, Mode, Script, StoreError, Transient, failure_word
 
 T = TypeVar("T")
 
@@ -114,6 +118,7 @@ class SqliteEngine:
         self._writes: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
+        self._meter = ScriptMeter()
 
     async def start(self) -> None:
         make_database_file(self._path)
@@ -153,18 +158,35 @@ class SqliteEngine:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 
+        # Threads only answer; what is measured is told here, on the loop.
+        timing: list[Any] = []
+
         def job(connection: sqlite3.Connection) -> None:
+            started = time.perf_counter()
             try:
-                value = run_script(connection, make(), begin)
+                script = make()
+                timing.append(script)
+                value = run_script(connection, script, begin)
                 if committed is not None:
                     committed()
             except BaseException as error:
                 _answer(loop, future, None, error)
             else:
+                timing.append(time.perf_counter() - started)
                 _answer(loop, future, value, None)
 
         jobs.put(job)
-        return await future
+        try:
+            value = await future
+        except StoreError as error:
+            self._meter.failures.add(failure_word(error))
+            raise
+        self._meter.observe(*timing)
+        return value
+
+    def samples(self) -> Iterable[Sample]:
+        yield from self._meter.samples()
+        yield f.QUEUE(self._reads.qsize(), "reads")
 
 
 def _answer(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,7 +25,8 @@ from nexo.core.model import (
 from nexo.core.visibility import Ranges, visible_head
 from nexo.errors import NexoError
 from nexo.ids import is_user_id, new_group_id
-from nexo.ports import Audience, BatchStats, GroupChange, GroupDraft, Located, Recall, Settings
+from nexo.metrics.families import Sample
+from nexo.ports import Audience, GroupChange, GroupDraft, Located, Recall, Settings
 from nexo.store import canary, groups, history, listing, recall
 from nexo.store.committer import Committer
 from nexo.store.committer import Settings as CommitterSettings
@@ -247,15 +248,9 @@ class SqlGroups:
 class Store:
     """An open store: its parts, and their life."""
 
-    def __init__(
-        self,
-        config: Config,
-        url: StoreUrl | None = None,
-        observe: Callable[[BatchStats], None] | None = None,
-    ) -> None:
+    def __init__(self, config: Config, url: StoreUrl | None = None) -> None:
         self.url = url or resolve_store_url(config)
         self._config = config
-        self._observe = observe
         self.database = Database(self.url, config)
 
     async def open(self) -> None:
@@ -268,12 +263,17 @@ class Store:
             deadline_s=config.send.deadline_ms / 1000,
             linger_s=config.store.linger_ms / 1000,
         )
-        self.committer = Committer(database.engine, database.sql, hot, database.ids, settings, self._observe)
+        self.committer = Committer(database.engine, database.sql, hot, database.ids, settings)
         self.committer.start()
         self.cursors = CursorWriter(database, hot, config.receipts.flush_ms / 1000)
         self.messages = SqlMessages(database, self.committer, config)
         self.conversations = SqlConversations(database, self.cursors)
         self.groups = SqlGroups(database, config)
+
+    def samples(self) -> Iterable[Sample]:
+        yield from self.committer.samples()
+        yield from self.cursors.samples()
+        yield from self.database.engine.samples()
 
     async def beat(self) -> None:
         """Commit something small: the database takes writes."""

@@ -9,7 +9,9 @@ import pytest
 
 from nexo.core.model import Session
 from nexo.gateway import connection as module
-from nexo.gateway.connection import Connection, Rules
+from nexo.gateway.connection import Connection
+from nexo.gateway.rates import Rules
+from nexo.metrics.traffic import Traffic
 from nexo.wire.envelope import DIALECT
 
 
@@ -61,6 +63,7 @@ class Link:
 class Host:
     def __init__(self) -> None:
         self.rules = Rules(0, 0, 0, 0, 65_536, 30_000)
+        self.traffic = Traffic()
 
     def touch(self, connection: Connection) -> None: ...
 

@@ -1,0 +1,42 @@
+"""What happens at the gateway: connections that come and go, what they are told, and what they cannot take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nexo.metrics import families as f
+from nexo.metrics.families import Sample
+from nexo.metrics.measures import Tally
+
+
+class Traffic:
+    """Counts of one gateway. Bytes and frames are kept by the connections themselves while they live."""
+
+    def __init__(self) -> None:
+        self.opened = Tally()  # by dialect
+        self.closed = Tally()  # by reason
+        self.errors = Tally()
+        self.refusals = Tally(
+            frames=0, acks=0, inflight_sends=0, queued_requests=0,
+            connections_total=0, connections_per_ip=0, connections_per_user=0,
+        )  # fmt: skip
+        self.requests = Tally()  # by command
+        self.dropped = Tally(slow_consumer=0, overflow=0)
+        self.resyncs = Tally()
+        self.resent = 0
+        self.lost = 0
+        # of connections that have ended
+        self.frames_in = self.frames_out = 0
+        self.bytes_in = self.bytes_out = 0
+
+    def samples(self) -> Iterable[Sample]:
+        yield from f.OPENED.each(self.opened)
+        yield from f.CLOSED.each(self.closed)
+        for reason, count in self.errors.items():
+            yield f.ERRORS(count, "websocket", reason)
+        yield from f.REFUSALS.each(self.refusals)
+        yield from f.REQUESTS.each(self.requests)
+        yield from f.PUSHES_DROPPED.each(self.dropped)
+        yield from f.RESYNCS.each(self.resyncs)
+        yield f.RESENT(self.resent)
+        yield f.PUSHES_LOST(self.lost)
