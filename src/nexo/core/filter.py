@@ -51,6 +51,10 @@ class WordFilter:
                 self._automaton.add_word(key)
             self._automaton.make_automaton()
 
+    @property
+    def is_empty(self) -> bool:
+        return self._automaton is None
+
     def apply(self, text: str) -> Verdict:
         if self._automaton is None:
             return Verdict(text, False, False)

@@ -134,6 +134,7 @@ class Draft(Struct, gc=False):
     extra: str | None = None
     filtered: bool = False  # the filter changed the content: the sender is told
     rejected: bool = False  # the filter refuses it; said only to those who may send at all
+    is_retry: bool = False  # known to be one: its row is looked for first
 
 
 class Sent(Struct, gc=False):

@@ -14,6 +14,8 @@ from nexo.core.model import (
 )
 from nexo.errors import NexoError
 
+SINGLE = int(Kind.SINGLE)  # asked for every send: looking it up by name costs more than comparing
+
 
 def check_open(conversation: Conversation) -> None:
     if conversation.status != ConversationStatus.NORMAL:
@@ -34,7 +36,7 @@ def is_muted(until: int, now_ms: int) -> bool:
 
 
 def check_may_send(conversation: Conversation, member: Member | None, now_ms: int) -> None:
-    if conversation.kind == Kind.SINGLE:
+    if conversation.kind == SINGLE:
         if member is None:
             raise NexoError("conversation_not_found")
         if member.blocked:

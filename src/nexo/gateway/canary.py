@@ -56,7 +56,7 @@ class Canary:
 
     async def __call__(self) -> None:
         await self._beat()
-        sent = await self._sending.send(
+        sent = await self._sending.send_again(
             CANARY_IDS[0], client_msg_id=CLIENT_MSG_ID, recv_id=CANARY_IDS[1], content="canary"
         )
         self._link.arrived.clear()

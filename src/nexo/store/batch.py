@@ -3,6 +3,9 @@
 The order is the contract's: locks, idempotency, permission, filter verdict, seq, write. A message that
 cannot be stored gets an error of its own; its neighbours are stored. What each engine does differently
 is behind `HotSql`.
+
+Almost no send is a retry, so idempotency is at first left to the unique key: a batch without a retry asks
+nothing, and one with a retry fails as a whole and comes again with `look_first`.
 """
 
 from __future__ import annotations
@@ -107,12 +110,12 @@ class HotSql(Protocol):
 
 
 def write_batch(
-    sql: HotSql, new_ids: IdGenerator, drafts: Sequence[Draft], *, wait: bool, uncertain: Set[int]
+    sql: HotSql, new_ids: IdGenerator, drafts: Sequence[Draft], *, wait: bool, uncertain: Set[int], look_first: bool
 ) -> Script[list[Outcome]]:
     """Store what can be stored; one outcome per draft, in order.
 
     `uncertain`: an earlier attempt at these of the drafts may have been committed; rows found are then its
-    work and count as fresh.
+    work and count as fresh. Without `look_first` a retry among the drafts is a `Conflict`.
     """
     outcomes: list[Outcome | None] = [None] * len(drafts)
     followers: list[tuple[int, int]] = []
@@ -132,7 +135,14 @@ def write_batch(
         for i in first.values():
             if drafts[i].conversation_id in busy:
                 outcomes[i] = Skipped.LOCKED
-    found = yield from sql.find_sent([key for key, i in first.items() if outcomes[i] is None])
+    in_doubt = [
+        key
+        for key, i in first.items()
+        if outcomes[i] is None and (look_first or drafts[i].is_retry or drafts[i].conversation_id not in conversations)
+    ]
+    found: dict[SentKey, SentRow] = {}
+    if in_doubt:
+        found = yield from sql.find_sent(in_doubt)
 
     open_drafts: list[tuple[int, Draft, Conversation]] = []
     for key, i in first.items():
@@ -147,10 +157,23 @@ def write_batch(
             outcomes[i] = Skipped.MISSING if draft.kind == Kind.SINGLE else NexoError("group_not_found")
 
     if open_drafts:
-        yield from _store_open(sql, new_ids, open_drafts, outcomes, now_ms)
+        refused = yield from _store_open(sql, new_ids, open_drafts, outcomes, now_ms)
+        if refused and not look_first:
+            yield from _answer_refused(sql, refused, outcomes)
     for i, leader in followers:
         outcomes[i] = _follow(outcomes[leader])
     return outcomes  # type: ignore[return-value]
+
+
+def _answer_refused(
+    sql: HotSql, refused: list[tuple[int, Draft, Conversation]], outcomes: list[Outcome | None]
+) -> Script[None]:
+    """A retry is answered from its row, whatever changed since: also where it would not be allowed now."""
+    found = yield from sql.find_sent([(draft.sender_id, draft.client_msg_id) for _, draft, _ in refused])
+    for i, draft, conversation in refused:
+        row = found.get((draft.sender_id, draft.client_msg_id))
+        if row is not None:
+            outcomes[i] = _answer_again(draft, row, conversation, False)
 
 
 def _follow(outcome: Outcome | None) -> Outcome:
@@ -176,7 +199,9 @@ def _store_open(
     open_drafts: list[tuple[int, Draft, Conversation]],
     outcomes: list[Outcome | None],
     now_ms: int,
-) -> Script[None]:
+) -> Script[list[tuple[int, Draft, Conversation]]]:
+    """Those that were refused come back."""
+    refused: list[tuple[int, Draft, Conversation]] = []
     wanted: set[MemberKey] = set()
     reply_ids: set[int] = set()
     for _, draft, conversation in open_drafts:
@@ -214,6 +239,7 @@ def _store_open(
                 raise NexoError("content_rejected")
         except NexoError as error:
             outcomes[i] = error
+            refused.append((i, draft, conversation))
             continue
 
         seq = conversation.head_seq + 1
@@ -263,6 +289,7 @@ def _store_open(
     if messages:
         in_order = [touched[key] for key in sorted(touched)]
         yield from sql.store(messages, list(grown.values()), in_order, mention_rows)
+    return refused
 
 
 def _mark_mentions(

@@ -34,6 +34,7 @@ log = structlog.get_logger()
 Answer = Sent | NexoError
 Place = tuple[str, str]  # sender, conversation
 SKIPS_BEFORE_LANE = 3
+LOOK_FIRST_S = 2.0  # after a retry more of them are likely: a batch that has to come again costs double
 CREATED_AT_ONCE = 200  # single chats in one transaction: it holds no lock that others wait for long
 
 
@@ -83,6 +84,7 @@ class Committer:
         self._lane_slots = asyncio.Semaphore(settings.lanes_max)
         self._loop: asyncio.AbstractEventLoop
         self._expiry: asyncio.TimerHandle | None = None
+        self.look_first_until = 0.0
         self._ready = False  # a batch stands ready and has not taken anything yet
         self._under_way = 0
         self._idle = asyncio.Event()
@@ -222,8 +224,10 @@ class Committer:
                 self.meter.troubles.add("again")
                 batch.error = str(error)
             except Conflict as error:
-                # most likely the same client_msg_id from another process: the second look finds its row
-                conflicts += 1
+                # most likely a retry, or the same client_msg_id from another process: a look finds its row
+                conflicts += batch.look_first
+                batch.look_first = True
+                self.look_first_until = time.monotonic() + LOOK_FIRST_S
                 self.meter.troubles.add("conflict")
                 if conflicts > 2:
                     await self._divide(batch, error)
@@ -266,6 +270,7 @@ class Committer:
             with self._lock:
                 left = self._divert(part)
             half = _Batch(self, items=left)
+            half.look_first = True
             half.wait = True  # nothing may be skipped here: its successors are in the other half
             await self._commit(half)
 
@@ -468,6 +473,7 @@ class _Batch:
         self.items = items or []  # without those that were put back
         self.only_locked = False  # nothing could be done
         self.wait = False
+        self.look_first = False  # for retries, before anything is written
         self.error = ""  # why the last attempt failed
         self.begun_at = self.committed_at = 0.0
 
@@ -481,8 +487,15 @@ class _Batch:
         committer = self._committer
         drafts = [pending.draft for pending in self.items]
         uncertain = {i for i, pending in enumerate(self.items) if pending.unknown_since is not None}
+        if uncertain or time.monotonic() < committer.look_first_until:
+            self.look_first = True
         outcomes = yield from write_batch(
-            committer._hot_sql, committer._ids, drafts, wait=self.wait, uncertain=uncertain
+            committer._hot_sql,
+            committer._ids,
+            drafts,
+            wait=self.wait,
+            uncertain=uncertain,
+            look_first=self.look_first,
         )
         return self._divide_skipped(outcomes)
 

@@ -1,7 +1,8 @@
 """SQLite: one writer thread, a few reader threads, stdlib sqlite3.
 
 WAL with synchronous=FULL: a commit is on the disk when it returns. The threads take jobs from queues;
-what they produce goes back to the event loop in one callback per transaction.
+what they produce goes back to the event loop in one callback per transaction. Another thread copies the log
+into the database (`Checkpointer`): by default a commit would, every four megabytes, and everybody behind it waits.
 """
 
 from __future__ import annotations
@@ -16,13 +17,23 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import structlog
+
 from nexo.ids import now_ms
 from nexo.metrics import families as f
 from nexo.metrics.families import Sample
 from nexo.metrics.scripts import ScriptMeter
 from nexo.store.engine import Conflict, MakeScript, Mode, Script, StoreError, Transient, failure_word
 
+log = structlog.get_logger()
+
 T = TypeVar("T")
+
+# The more rows, the more changes of one page are copied at once. How many pages the log has can only be found out
+# from its index, which must not be opened: closing it would drop SQLite's own locks.
+CHECKPOINT_ROWS = 4_000  # at most some 50 MiB of log
+WRITER_CHECKPOINT_PAGES = 64_000  # should the checkpointer not come round to it, the writer does it itself
+CHECKPOINT_LOOK_S = 0.1
 
 # A full disk too: what does not fit now is retried while its deadline lasts, and goes in once there is room.
 _TRANSIENT = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL}
@@ -46,6 +57,7 @@ def connect(path: Path, *, busy_ms: int = 2000) -> sqlite3.Connection:
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("PRAGMA cache_size=-65536")
     connection.execute("PRAGMA temp_store=MEMORY")
+    connection.execute(f"PRAGMA wal_autocheckpoint={WRITER_CHECKPOINT_PAGES}")
     return connection
 
 
@@ -119,18 +131,24 @@ class SqliteEngine:
         self._reads: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._meter = ScriptMeter()
+        self._checkpointer: Checkpointer | None = None
 
     async def start(self) -> None:
         make_database_file(self._path)
         plan = [("nexo-writer", self._writes)] + [("nexo-reader", self._reads)] * self._reader_count
-        for thread_name, jobs in plan:
-            connection = connect(self._path, busy_ms=self._busy_ms)
+        connections = [connect(self._path, busy_ms=self._busy_ms) for _ in plan]
+        for (thread_name, jobs), connection in zip(plan, connections, strict=True):
             thread = threading.Thread(target=_work, args=(connection, jobs), name=thread_name, daemon=True)
             thread.start()
             self._threads.append(thread)
+        self._checkpointer = Checkpointer(connect(self._path, busy_ms=self._busy_ms), connections[0], self._writes)
+        self._checkpointer.start()
 
     async def stop(self) -> None:
         """Everything handed over so far is finished first."""
+        if self._checkpointer is not None:
+            await asyncio.to_thread(self._checkpointer.stop)
+            self._checkpointer = None
         self._writes.put(None)
         for _ in range(self._reader_count):
             self._reads.put(None)
@@ -187,6 +205,46 @@ class SqliteEngine:
     def samples(self) -> Iterable[Sample]:
         yield from self._meter.samples()
         yield f.QUEUE(self._reads.qsize(), "reads")
+
+
+class Checkpointer:
+    """Copies the log into the database, most of it beside the writer. What was added meanwhile the writer
+    copies in turn: that is little, and then the log begins anew. It would grow for ever under constant load if
+    nobody ever saw its end."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, writer: sqlite3.Connection, writes: queue.SimpleQueue[Job | None]
+    ) -> None:
+        self._connection = connection
+        self._writer = writer
+        self._writes = writes
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="nexo-checkpoint", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        copied = self._writer.total_changes
+        try:
+            while not self._stopping.wait(CHECKPOINT_LOOK_S):
+                if self._writer.total_changes - copied >= CHECKPOINT_ROWS:
+                    copied = self._writer.total_changes
+                    checkpoint(self._connection)
+                    self._writes.put(checkpoint)
+        finally:
+            self._connection.close()
+
+
+def checkpoint(connection: sqlite3.Connection) -> None:
+    try:
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    except sqlite3.Error as error:  # a full disk: the log keeps what was committed, and it is tried again
+        log.warning("checkpoint_failed", error=str(error))
 
 
 def _answer(

@@ -70,6 +70,7 @@ _PATH = re.compile(r"at `\$\.(\w+)")
 _decode = msgspec.json.Decoder(Frame).decode
 _decode_any = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
+_RECALLED = int(MsgType.RECALLED)
 
 
 def _ref_of(frame: Frame) -> Ref | None:
@@ -315,7 +316,7 @@ class Envelope:
 
 
 def _encode_pushed(event: events.Pushed, ref: Ref | None) -> bytes:
-    if event.message.msg_type == MsgType.RECALLED:
+    if event.message.msg_type == _RECALLED:
         return _encode_recall_event(event.message, event.resend)
     return _encode(message_frame(event.message, event))
 
@@ -460,16 +461,18 @@ def _encode_marked_read(event: events.MarkedRead, ref: Ref | None) -> bytes:
     )
 
 
+class _ReceiptFrame(Struct, rename="camel"):
+    type: str
+    ack_type: str
+    conversation_id: str
+    server_msg_id: str
+    msg_seq: int
+    sender: str = msgspec.field(name="from")
+
+
 def _encode_receipt(event: events.Receipt, ref: Ref | None) -> bytes:
     return _encode(
-        {
-            "type": "ACK",
-            "ackType": event.ack_type,
-            "conversationId": event.conversation_id,
-            "serverMsgId": str(event.server_msg_id),
-            "msgSeq": event.seq,
-            "from": event.user_id,
-        }
+        _ReceiptFrame("ACK", event.ack_type, event.conversation_id, str(event.server_msg_id), event.seq, event.user_id)
     )
 
 
