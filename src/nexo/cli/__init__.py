@@ -30,6 +30,8 @@ GROUPS = {
     "user": Group("nexo.cli.user", "Add and list users, set passwords."),
     "migrate": Group("nexo.cli.migrate", "Bring the database to the schema this version needs."),
     "check": Group("nexo.cli.check", "Check that what is stored is consistent."),
+    "copy-store": Group("nexo.cli.copy_store", "Copy a whole store to another database, of any engine."),
+    "import-legacy": Group("nexo.cli.import_legacy", "Import a database with t_* tables and id cursors."),
     "config": Group("nexo.cli.config", "Show, check and explain the configuration."),
     "docs": Group("nexo.cli.docs", "Print or write the generated pages of the documentation.", hidden=True),
 }

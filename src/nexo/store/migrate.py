@@ -26,6 +26,7 @@ T = TypeVar("T")
 _DRIVERS = {"sqlite": "sqlite+pysqlite", "mysql": "mysql+asyncmy", "postgresql": "postgresql+asyncpg"}
 _LOCK_NAME = "nexo_migrate"
 _LOCK_NUMBER = 0x6E65786F
+HALF_DONE = "half_done"  # stands in place of a revision while a copy or an import fills the database
 
 
 def _alembic() -> AlembicConfig:
@@ -105,7 +106,7 @@ async def upgrade(url: StoreUrl) -> tuple[str | None, str]:
     def work(connection: Connection) -> tuple[str | None, str]:
         _lock(connection)
         before = _current(connection)
-        _check_known(url, before)
+        check_known(url, before)
         config = _alembic()
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
@@ -114,7 +115,12 @@ async def upgrade(url: StoreUrl) -> tuple[str | None, str]:
     return await with_connection(url, work)
 
 
-def _check_known(url: StoreUrl, revision: str | None) -> None:
+def check_known(url: StoreUrl, revision: str | None) -> None:
+    if revision == HALF_DONE:
+        raise StartupError(
+            f"the database {url.redacted()} holds half a copy: run the same `nexo copy-store` or `nexo import-legacy` "
+            "again, it goes on where it was"
+        )
     known = {script.revision for script in ScriptDirectory.from_config(_alembic()).walk_revisions()}
     if revision is not None and revision not in known:
         raise StartupError(
@@ -125,7 +131,7 @@ def _check_known(url: StoreUrl, revision: str | None) -> None:
 
 async def check_current(url: StoreUrl) -> None:
     found = await current(url)
-    _check_known(url, found)
+    check_known(url, found)
     if found != newest():
         state = "is empty" if found is None else f"is at revision {found}"
         raise StartupError(

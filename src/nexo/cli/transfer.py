@@ -1,0 +1,98 @@
+"""What the commands that move whole stores share: how they show where they are, and how they end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from nexo.cli.output import progress as progress_console
+from nexo.cli.output import run
+from nexo.config import StoreUrl, parse_store_url
+from nexo.errors import StartupError
+from nexo.store.failures import FAILURES, failure_text
+from nexo.store.transfer.record import Refused
+
+T = TypeVar("T")
+
+EXIT_REFUSED = 1  # nothing was done; the text says why
+EXIT_DIFFERENT = 3  # the target is not what it must be: do not use it
+EXIT_UNFINISHED = 4  # interrupted: the same command goes on where it was
+_LINE_S = 10.0  # without a terminal: a line at every tenth, and at least this often
+
+
+def parse_url(text: str, option: str) -> StoreUrl:
+    try:
+        return parse_store_url(text)
+    except StartupError as error:
+        raise StartupError(f"{option}: {error}") from None
+
+
+class Shown:
+    """Progress for people (a bar) or for a log (lines), on standard error."""
+
+    def __init__(self, bar: Progress | None) -> None:
+        self._bar = bar
+        self._task: Any = None
+        self._stage = ""
+        self._tenth = -1
+        self._said_at = 0.0
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        total = max(total, done)
+        if self._bar is not None:
+            if stage != self._stage:
+                self._task = self._bar.add_task(stage.capitalize(), total=total)
+            self._bar.update(self._task, completed=done, total=total)
+        else:
+            self._say(stage, done, total)
+        self._stage = stage
+
+    def _say(self, stage: str, done: int, total: int) -> None:
+        tenth = done * 10 // total if total else 10
+        now = time.monotonic()
+        if stage == self._stage and tenth == self._tenth and now - self._said_at < _LINE_S:
+            return
+        self._tenth, self._said_at = tenth, now
+        percent = done * 100 // total if total else 100
+        typer.echo(f"nexo: {stage}: {done:,} of {total:,} ({percent} %)", err=True)
+
+
+@contextmanager
+def shown() -> Iterator[Shown]:
+    if not progress_console.is_terminal:
+        yield Shown(None)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=progress_console) as bar:
+        yield Shown(bar)
+
+
+def run_transfer(work: Coroutine[Any, Any, T]) -> T:
+    """Run it, and translate how it can end: refused, or interrupted half-way."""
+    try:
+        return run(work)
+    except Refused as error:
+        _say(str(error))
+        raise typer.Exit(EXIT_REFUSED) from None
+    except KeyboardInterrupt:
+        _say("stopped: the same command goes on where it was")
+        raise typer.Exit(EXIT_UNFINISHED) from None
+    except FAILURES as error:
+        _say(f"a database failed: {failure_text(error)}")
+        _say("what was written stays: the same command goes on where it was")
+        raise typer.Exit(EXIT_UNFINISHED) from None
+
+
+def _say(text: str) -> None:
+    typer.echo(f"nexo: {text}", err=True)

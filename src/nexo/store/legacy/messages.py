@@ -1,0 +1,230 @@
+"""Messages: the rules by which a row of t_message becomes a message of Nexo.
+
+Rows come in the order of their ids, so counting per conversation gives each its row number. The same rows give
+the same messages however often they pass: the survey, the import and the proof all use this converter. A
+recalled message is told by an event behind the last message of its conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import tzinfo
+from typing import Any, NamedTuple
+
+import msgspec
+
+from nexo.core.content import (
+    CONTENT_MAX_BYTES,
+    TEXT_MAX_CHARS,
+    blank_content,
+    check_content,
+    encode_content,
+    encode_json,
+    request_hash,
+)
+from nexo.core.model import MessageStatus, MsgType
+from nexo.errors import NexoError
+from nexo.ids import AT_ALL
+from nexo.store.legacy import naming
+from nexo.store.legacy.chats import Chat, Chats
+from nexo.store.legacy.issues import Issues
+from nexo.store.legacy.people import People, clean
+from nexo.store.legacy.tables import MESSAGES, to_ms
+from nexo.store.transfer.links import Row
+
+COLUMNS = (
+    "server_msg_id",
+    "conv",
+    "seq",
+    "sender_id",
+    "client_msg_id",
+    "msg_type",
+    "content",
+    "request_hash",
+    "reply_to",
+    "mentions",
+    "extra",
+    "status",
+    "recalled_at",
+    "recall_seq",
+    "send_at",
+    "countable_no",
+)
+MENTION_COLUMNS = ("conv", "user_id", "seq", "sender_id")
+MENTION_ALL = 3  # t_message_mention.mention_type; 1 names somebody, 2 is a reply to them
+ID_MAX = (1 << 63) - 1
+_SINGLE, _GROUP = 1, 2  # t_message.chat_type
+_encode = msgspec.json.encode
+_decode = msgspec.json.decode
+
+
+class Rules(NamedTuple):
+    zone: tzinfo
+    recalled_status: int
+
+
+class Converted(NamedTuple):
+    messages: list[Row]
+    mentions: list[Row]
+
+
+class Converter:
+    """Keeps nothing itself: what has been counted so far is in the chats, and in `recalls`."""
+
+    def __init__(
+        self,
+        people: People,
+        chats: Chats,
+        issues: Issues,
+        rules: Rules,
+        mentioned: Mapping[int, tuple[str, ...]],
+        repeated: frozenset[int],
+    ) -> None:
+        self._people = people
+        self._chats = chats
+        self._issues = issues
+        self._rules = rules
+        self._mentioned = mentioned
+        self._repeated = repeated  # messages whose client_msg_id an earlier one of their sender has
+        self.recalls = 0
+        self.last_id = 0
+        self.without_client_id = 0
+        self.retyped = 0
+
+    # -- the survey --------------------------------------------------------------------------------------
+
+    def survey(self, rows: Iterable[Row]) -> None:
+        """Count, and tell of everything that does not come along as it is."""
+        for row in rows:
+            chat, sender, why = self._place(row)
+            if chat is None:
+                whole = dict(zip(MESSAGES.columns, row, strict=True))
+                self._issues.add("message_left_out", MESSAGES.name, row[0], whole, why)
+                continue
+            self.last_id = row[0]
+            if not chat.count:
+                chat.first_sender = sender
+            self._step(chat, row)
+            self._survey_client_id(row)
+            msg_type, content, changed = _content(row[7], row[4])
+            if changed:
+                self._issues.add("content_changed", MESSAGES.name, row[0], row[4], content[:200])
+            self.retyped += msg_type == MsgType.CUSTOM and row[7] != MsgType.CUSTOM
+            if self._is_recalled(row):
+                chat.recalled += 1
+                self.recalls += 1
+
+    def _survey_client_id(self, row: Row) -> None:
+        given = row[9]
+        if not given:
+            self.without_client_id += 1
+        elif row[0] in self._repeated or not naming.is_client_msg_id(str(given)):
+            becomes = naming.client_msg_id_of(row[0])
+            self._issues.add("client_msg_id_changed", MESSAGES.name, row[0], given, becomes)
+
+    # -- the real thing ----------------------------------------------------------------------------------
+
+    def convert(self, rows: Iterable[Row], first_event_id: int) -> Converted:
+        messages: list[Row] = []
+        mentions: list[Row] = []
+        for row in rows:
+            chat, sender, _ = self._place(row)
+            if chat is None:
+                continue
+            seq, send_at = self._step(chat, row)
+            msg_type, content, _ = _content(row[7], row[4])
+            named = self._mentioned.get(row[0], ())
+            client_msg_id = self._client_id(row)
+            digest = request_hash(chat.name, msg_type, content, named, None, None)
+            status, recalled_at, recall_seq = 0, None, None
+            if self._is_recalled(row):
+                chat.recalled += 1
+                status = int(MessageStatus.RECALLED)
+                recall_seq, recalled_at = chat.total + chat.recalled, chat.last_at + chat.recalled
+                messages.append(self._event(chat, row[0], sender, seq, recall_seq, recalled_at, first_event_id))
+                content = blank_content(msg_type)
+            shown = _encode(named).decode() if named and not status else None
+            said = (client_msg_id, msg_type, content, digest, None, shown, None)
+            messages.append((row[0], chat.conv, seq, sender, *said, status, recalled_at, recall_seq, send_at, seq))
+            mentions += [(chat.conv, user, seq, sender) for user in named if user != sender]
+        return Converted(messages, mentions)
+
+    def _event(self, chat: Chat, message_id: int, sender: str, seq: int, at_seq: int, at: int, first_id: int) -> Row:
+        """Who recalled it was not kept; most often it was the sender."""
+        content = _encode({"server_msg_id": str(message_id), "seq": seq, "by": sender}).decode()
+        event_id = first_id + self.recalls
+        self.recalls += 1
+        event: Row = (event_id, chat.conv, at_seq, sender, None, int(MsgType.RECALLED), content)
+        return (*event, None, None, None, None, 0, None, None, at, chat.total)
+
+    # -- both --------------------------------------------------------------------------------------------
+
+    def _place(self, row: Row) -> tuple[Chat | None, str, str]:
+        """The conversation and the sender; or none, and why."""
+        message_id, single_id, group_id, from_id, _, to_id, chat_type = row[:7]
+        if not isinstance(message_id, int) or not 0 < message_id <= ID_MAX - (1 << 40):
+            return None, "", "its id cannot be a server_msg_id"
+        if from_id is None:
+            return None, "", "it has no sender"
+        sender = self._people.find(from_id)
+        is_group = chat_type == _GROUP or (chat_type != _SINGLE and bool(group_id))
+        if is_group:
+            return (self._chats.group(group_id), sender, "") if group_id is not None else (None, "", "it has no group")
+        chat = self._chats.single(single_id or None, from_id, to_id)
+        if chat is None or chat.pair is None:
+            return None, "", "it cannot be told whose chat it belongs to, or it was sent to oneself"
+        if sender not in chat.pair:
+            return None, "", "its sender is none of the two whose chat it is"
+        return chat, sender, ""
+
+    def _step(self, chat: Chat, row: Row) -> tuple[int, int]:
+        chat.count += 1
+        chat.at = max(chat.at + 1, to_ms(row[10], self._rules.zone))
+        return chat.count, chat.at
+
+    def _client_id(self, row: Row) -> str:
+        given = row[9]
+        if given and row[0] not in self._repeated and naming.is_client_msg_id(str(given)):
+            return str(given)
+        return naming.client_msg_id_of(row[0])
+
+    def _is_recalled(self, row: Row) -> bool:
+        return row[8] is not None and int(row[8]) == self._rules.recalled_status
+
+
+def _content(legacy_type: Any, body: Any) -> tuple[int, str, bool]:
+    """Type and content as Nexo keeps them, and whether something of the content was lost."""
+    text = body.decode("utf-8", "replace") if isinstance(body, bytes) else "" if body is None else str(body)
+    msg_type = 1 if legacy_type is None else int(legacy_type)
+    if msg_type == MsgType.TEXT:
+        if len(text) <= TEXT_MAX_CHARS and "\x00" not in text and (text.isascii() or clean(text) == text):
+            return msg_type, _encode(text).decode(), False
+        return msg_type, _encode(clean(text)[:TEXT_MAX_CHARS]).decode(), True
+    try:
+        value = _decode(text)
+        check_content(msg_type, value)
+        if msg_type != MsgType.QUOTE:  # there is nothing it could point at
+            return msg_type, encode_content(msg_type, value), False
+    except (NexoError, msgspec.DecodeError):
+        pass
+    return _custom(msg_type, text)
+
+
+def _custom(legacy_type: int, text: str) -> tuple[int, str, bool]:
+    kept = clean(text)
+    while True:
+        try:
+            content = {"legacy_type": legacy_type, "body": kept}
+            return int(MsgType.CUSTOM), encode_json(content, "content", CONTENT_MAX_BYTES), kept != text
+        except NexoError:
+            kept = kept[: len(kept) // 2]
+
+
+def named_in(rows: Iterable[tuple[Any, Any]], people: People) -> tuple[str, ...]:
+    """Who is mentioned by one message: (user, type) pairs; everybody includes anybody."""
+    users: dict[str, None] = {}
+    for user_id, kind in rows:
+        if kind is not None and int(kind) == MENTION_ALL:
+            return (AT_ALL,)
+        users[people.find(user_id)] = None
+    return tuple(sorted(users))

@@ -1,0 +1,227 @@
+"""A whole store from one database to another, of whatever engines, table by table in the order of its keys.
+
+Every batch is one transaction that also says how far it got, so a copy that was killed goes on after its last
+commit. At the end every row is read from both sides and compared, and the laws of `nexo check` are asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+
+import msgspec
+from msgspec import Struct, field
+from sqlalchemy import Integer, Table
+
+from nexo.config import StoreUrl
+from nexo.store import check, schema
+from nexo.store.transfer.links import Link, Row, source_link, target_link, transaction
+from nexo.store.transfer.paging import Pages
+from nexo.store.transfer.places import held
+from nexo.store.transfer.record import Record, Refused, check_schema, check_source_idle
+
+BATCH_ROWS = 2000  # with 16 KiB of content each still no more than tens of megabytes
+LISTED = 20
+_DONE = "~copied"  # after every table's name
+
+Progress = Callable[[str, int, int], None]  # what is done, how much of it, of how much
+
+
+class TableReport(Struct):
+    rows: int = 0
+    checksum: str = ""
+
+
+class CopyReport(Struct):
+    """What was copied, and what the proof found. `differences` empty and `findings` zero: all is well."""
+
+    resumed: bool = False
+    tables: dict[str, TableReport] = field(default_factory=dict)
+    differences: list[str] = field(default_factory=list)
+    difference_count: int = 0
+    findings: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def good(self) -> bool:
+        return not self.difference_count and not self.findings
+
+
+def tables() -> list[Table]:
+    """All of them, by name: whatever a later version adds goes along."""
+    return [schema.metadata.tables[name] for name in sorted(schema.metadata.tables)]
+
+
+def pages_of(table: Table, rows: int) -> Pages:
+    key = [column.name for column in table.primary_key]
+    return Pages(table.name, columns_of(table), key, rows)
+
+
+def columns_of(table: Table) -> list[str]:
+    """The key first, as pages need it."""
+    key = [column.name for column in table.primary_key]
+    return key + [column.name for column in table.columns if column.name not in key]
+
+
+def as_copied(table: Table, rows: list[Row]) -> list[Row]:
+    """Leases are carried over as ended: their last millisecond counts, their holder is gone."""
+    if table.name != "node_leases":
+        return rows
+    place = columns_of(table).index("expires_at")
+    return [(*row[:place], 0, *row[place + 1 :]) for row in rows]
+
+
+async def copy_store(
+    source_url: StoreUrl,
+    target_url: StoreUrl,
+    *,
+    batch_rows: int = BATCH_ROWS,
+    restart: bool = False,
+    progress: Progress = lambda *_: None,
+) -> CopyReport:
+    if source_url == target_url or (source_url.engine == "sqlite" and _same_file(source_url, target_url)):
+        raise Refused("source and target are the same database")
+    report = CopyReport()
+    with held(source_url, target_url):
+        async with source_link(source_url) as source, target_link(target_url) as target:
+            await check_schema(source_url, source)
+            await check_source_idle(source, source_url)
+            counts, fingerprint = await _survey(source, progress)
+            record = Record(target, target_url, "copy-store", source_url.redacted())
+            await record.open(fingerprint, restart=restart)
+            report.resumed = record.resumed
+            await _copy_all(source, target, record, counts, batch_rows, progress)
+            await _compare_all(source, target, counts, batch_rows, report, progress)
+            if report.difference_count:
+                return report
+            await record.close()
+        laws = await check.check(target_url, progress=lambda done, of: progress("checking the laws", done, of))
+        report.findings = laws.counts
+    return report
+
+
+def _same_file(a: StoreUrl, b: StoreUrl) -> bool:
+    return b.engine == "sqlite" and a.path.resolve() == b.path.resolve()
+
+
+async def _survey(source: Link, progress: Progress) -> tuple[dict[str, int], str]:
+    """Rows per table, and a fingerprint that changes when anything a server writes has changed: counts, and
+    the greatest value and a sum of every number. Leases come and go without meaning anything."""
+    counts: dict[str, int] = {}
+    facts: list[object] = []
+    everything = tables()
+    for i, table in enumerate(everything):
+        numbers = [column.name for column in table.columns if isinstance(column.type, Integer)]
+        sums = "".join(f",MAX({name}),SUM({name}%1000003)" for name in numbers)
+        ((count, *values),) = await source.read(f"SELECT COUNT(*){sums} FROM {table.name}")
+        counts[str(table.name)] = int(count)
+        if table.name != "node_leases":
+            facts.append([str(table.name), int(count), *(None if value is None else int(value) for value in values)])
+        progress("looking at the source", i + 1, len(everything))
+    return counts, hashlib.blake2b(msgspec.json.encode(facts), digest_size=16).hexdigest()
+
+
+async def _copy_all(
+    source: Link, target: Link, record: Record, counts: dict[str, int], batch_rows: int, progress: Progress
+) -> None:
+    total = sum(counts.values())
+    done = sum(counts[table.name] for table in tables() if table.name < record.stage)
+    for table in tables():
+        if table.name < record.stage:
+            continue
+        after = record.position if table.name == record.stage else None
+        if after is not None:
+            done += await _count_copied(target, table)
+        columns, pages = columns_of(table), pages_of(table, batch_rows)
+        async for rows in pages.all(source, after):
+            async with transaction(target):
+                await target.insert(table.name, columns, as_copied(table, rows))
+                await record.write(str(table.name), rows[-1][: pages.key_width])
+            done += len(rows)
+            progress("copying", done, total)
+    async with transaction(target):
+        await _set_sequences(target)
+        await record.write(_DONE, None)
+
+
+async def _count_copied(target: Link, table: Table) -> int:
+    ((count,),) = await target.read(f"SELECT COUNT(*) FROM {table.name}")
+    return int(count)
+
+
+async def _set_sequences(target: Link) -> None:
+    """PostgreSQL numbers new rows from a sequence that knows nothing of rows with numbers of their own."""
+    await set_sequence(target, "conversations", "id")
+
+
+async def set_sequence(target: Link, table: str, column: str) -> None:
+    if target.engine == "postgresql":
+        await target.do(
+            f"SELECT setval(pg_get_serial_sequence('{table}','{column}'),COALESCE(MAX({column}),0)+1,false) "
+            f"FROM {table}"
+        )
+
+
+# -- the proof -------------------------------------------------------------------------------------------
+
+
+async def _compare_all(
+    source: Link,
+    target: Link,
+    counts: dict[str, int],
+    batch_rows: int,
+    report: CopyReport,
+    progress: Progress,
+) -> None:
+    total, done = sum(counts.values()), 0
+    for table in tables():
+        seen = report.tables[str(table.name)] = TableReport()
+        digest = hashlib.blake2b(digest_size=16)
+        pages = pages_of(table, batch_rows)
+        async for rows in pages.all(source):
+            expected = as_copied(table, rows)
+            found = await _between(target, table, pages, expected)
+            if found != expected:
+                _tell_differences(table, pages.key_width, expected, found, report)
+            digest.update(msgspec.msgpack.encode(expected))
+            seen.rows += len(rows)
+            done += len(rows)
+            progress("comparing", done, total)
+        seen.checksum = digest.hexdigest()
+        stored = await _count_copied(target, table)
+        if stored != seen.rows:
+            _add_difference(report, f"{table.name}: {stored} rows instead of {seen.rows}")
+
+
+async def _between(target: Link, table: Table, pages: Pages, expected: list[Row]) -> list[Row]:
+    """The target's rows from the first to the last of these keys."""
+    width = pages.key_width
+    key = columns_of(table)[:width]
+    first = await target.read(
+        f"SELECT {','.join(columns_of(table))} FROM {table.name} WHERE {' AND '.join(f'{name}=?' for name in key)}",
+        *expected[0][:width],
+    )
+    if len(expected) == 1 or not first:
+        return first
+    return first + (await pages.read(target, expected[0][:width]))[: len(expected) - 1]
+
+
+def _tell_differences(table: Table, width: int, expected: list[Row], found: list[Row], report: CopyReport) -> None:
+    there = {row[:width]: row for row in found}
+    columns = columns_of(table)
+    for row in expected:
+        other = there.get(row[:width])
+        if other is None:
+            _add_difference(report, f"{table.name} {_key(row, width)} is missing")
+        elif other != row:
+            wrong = [name for name, a, b in zip(columns, row, other, strict=True) if a != b]
+            _add_difference(report, f"{table.name} {_key(row, width)} differs in {', '.join(wrong)}")
+
+
+def _key(row: Row, width: int) -> str:
+    return ":".join(str(value) for value in row[:width])
+
+
+def _add_difference(report: CopyReport, text: str) -> None:
+    report.difference_count += 1
+    if len(report.differences) < LISTED:
+        report.differences.append(text)
