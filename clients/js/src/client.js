@@ -1,0 +1,644 @@
+// The client: accounts, the connection, conversations, events. What it does with frames is in core/engine.js.
+
+import { Conversation } from "./conversation.js";
+import { MessageIds, groupConversationId, singleConversationId } from "./core/ids.js";
+import { sortChats } from "./core/list.js";
+import { messageFromApi } from "./core/messages.js";
+import { Emitter } from "./emitter.js";
+import { NexoError } from "./errors.js";
+import { Groups } from "./groups.js";
+import { Http } from "./http.js";
+import { Locks } from "./locks.js";
+import { camel, snake } from "./naming.js";
+import { OutgoingMessage } from "./outgoing.js";
+import { Presence } from "./presence.js";
+import { Sessions } from "./sessions.js";
+import { Shell } from "./shell.js";
+import { IndexedDbStorage } from "./storage/indexeddb.js";
+import { MemoryStorage } from "./storage/memory.js";
+import { Users } from "./users.js";
+
+/** @import { Chat } from "./core/chat.js" */
+/** @import { Message, OnlineUser, OutboxItem, PlacedMessage, SendOptions, Session, State, StateChange, Storage, User } from "./types.js" */
+
+/**
+ * @typedef {object} ClientOptions
+ * @property {string} url the HTTP address of the server
+ * @property {Storage} [storage]
+ * @property {string} [deviceId]
+ * @property {number} [platformId]
+ * @property {any} [WebSocket] the class to use; `ws` in Node before 22
+ * @property {typeof globalThis.fetch} [fetch]
+ * @property {number} [gapWaitMs]
+ * @property {number} [ackDelayMs]
+ * @property {number} [ackTimeoutMs]
+ * @property {number} [heartbeatMs]
+ * @property {number} [connectTimeoutMs]
+ * @property {number} [backoffMinMs]
+ * @property {number} [backoffMaxMs]
+ * @property {number} [provisionalMs]
+ * @property {number} [windowSize]
+ * @property {number} [maxConversations]
+ * @property {number} [maxInFlight]
+ * @property {number} [maxPending]
+ */
+
+/**
+ * @typedef {object} ClientEvents
+ * @property {StateChange} state
+ * @property {Session | null} session
+ * @property {{message: PlacedMessage, conversation: Conversation}} message
+ * @property {{message: PlacedMessage, conversation: Conversation}} sent
+ * @property {{message: PlacedMessage, conversation: Conversation}} groupEvent
+ * @property {{message: Message, conversation: Conversation}} provisional
+ * @property {{serverMsgId: string, reason: string, conversation: Conversation}} withdrawn
+ * @property {{serverMsgId: string, seq: number, by: string, conversation: Conversation}} recalled
+ * @property {OutgoingMessage} outgoing
+ * @property {{type: "delivered" | "read", userId: string, seq: number, serverMsgId: string, conversation: Conversation}} receipt
+ * @property {{userId: string, on: boolean, conversation: Conversation}} typing
+ * @property {{users: OnlineUser[]}} presence
+ * @property {Conversation[]} conversations
+ * @property {{reason: string}} kicked
+ * @property {NexoError} error
+ */
+
+const DEFAULTS = {
+  gapWaitMs: 150,
+  ackDelayMs: 50,
+  ackTimeoutMs: 10_000,
+  heartbeatMs: 0,
+  connectTimeoutMs: 10_000,
+  backoffMinMs: 500,
+  backoffMaxMs: 30_000,
+  provisionalMs: 60_000,
+  windowSize: 500,
+  maxConversations: 200,
+  maxInFlight: 32,
+  maxPending: 10_000,
+};
+const LIST_PAGE = 100;
+const REFRESH_AGAIN_MS = 15_000;
+const TIMEOUT_MAX_MS = 2 ** 31 - 1;
+
+/** @extends {Emitter<ClientEvents>} */
+export class NexoClient extends Emitter {
+  /** @param {ClientOptions} options */
+  constructor(options) {
+    super();
+    const { url, storage, deviceId, platformId = 5, WebSocket = globalThis.WebSocket, fetch = globalThis.fetch } = options;
+    this._options = { ...DEFAULTS, random: Math.random, ...definedOnly(options) };
+    this._clock = () => Date.now();
+    this._ids = new MessageIds(random);
+    this._http = new Http(url, fetch);
+    this._locks = new Locks();
+    this.storage = storage ?? defaultStorage(url);
+    this._WebSocket = WebSocket;
+    this._sessions = new Sessions(this._http, this.storage, this._locks, {
+      deviceId,
+      platformId,
+      clock: this._clock,
+      makeId: () => this._ids.next(this._clock()),
+      changed: (session) => this._sessionChanged(session),
+    });
+    /** @type {Shell | null} */
+    this._shell = null;
+    /** @type {Map<string, Conversation>} */
+    this._views = new Map();
+    /** Not yet among the messages. @type {Map<string, OutgoingMessage>} */
+    this._outgoing = new Map();
+    /** @type {Set<Chat>} */
+    this._dirty = new Set();
+    /** @type {Conversation[] | null} */
+    this._list = null;
+    this._listCursor = "";
+    this._listHasMore = true;
+    /** @type {Promise<boolean> | null} */
+    this._listLoading = null;
+    /** @type {Set<string>} */
+    this._listSeen = new Set();
+    /** @type {ReturnType<typeof setTimeout> | null} */
+    this._refreshTimer = null;
+    this._instanceId = this._ids.next(this._clock());
+    this._isStarted = false;
+    /** @type {(() => void)[]} */
+    this._unhook = [];
+    const call = this.call.bind(this);
+    this.users = new Users(call);
+    this.groups = new Groups(call);
+    this.presence = new Presence((userIds) => this._shell?.drive((engine) => engine.watchPresence(userIds)));
+  }
+
+  // -- account ----------------------------------------------------------------------------------------------
+
+  /** @returns {Session | null} */
+  get session() {
+    return this._sessions.current;
+  }
+
+  get userId() {
+    return this._sessions.current?.userId ?? null;
+  }
+
+  /**
+   * Does not sign in.
+   * @param {{userId?: string, password: string, nickname?: string, avatar?: string, extra?: any}} account
+   * @returns {Promise<User>}
+   */
+  async register(account) {
+    return camel(await this._http.call("POST", "/user/register", snake(account)));
+  }
+
+  /** @param {{userId: string, password: string}} credentials */
+  async login({ userId, password }) {
+    await this._leave();
+    return this._begin(await this._sessions.login(userId, password));
+  }
+
+  /**
+   * Go on with a session that was saved, or with the one in the storage.
+   * @param {Session} [session]
+   * @returns {Promise<boolean>} whether there was one
+   */
+  async restore(session) {
+    const found = await this._sessions.restore(session);
+    if (found) await this._begin(found);
+    return found !== null;
+  }
+
+  /** All other sessions of the user end. @param {{oldPassword: string, newPassword: string}} change */
+  async changePassword({ oldPassword, newPassword }) {
+    const params = { old_password: oldPassword, new_password: newPassword };
+    await this._sessions.replace(await this.call("POST", "/auth/password", params));
+  }
+
+  /** End the session on the server, and forget what is stored of the user. */
+  async logout() {
+    const shell = this._shell;
+    await this.call("POST", "/auth/logout", {}).catch(() => {}); // not reached: it ends by itself one day
+    await this.close();
+    await shell?.wipe();
+    this._forgetUser();
+    await this._sessions.forget();
+  }
+
+  // -- connection -------------------------------------------------------------------------------------------
+
+  /** @returns {State} */
+  get state() {
+    return this._shell?.engine.state ?? "offline";
+  }
+
+  /** `{state, reason, retryAt}`, as the event has it. @returns {StateChange} */
+  get stateChange() {
+    return this._shell?.engine.stateChange ?? { state: "offline", reason: null, retryAt: null };
+  }
+
+  /**
+   * Connect, and stay so. Resolves when everything that was missed is here for the first time.
+   * @returns {Promise<void>}
+   */
+  async connect() {
+    if (!this.session && !(await this.restore())) throw new NexoError("unauthorized", "Sign in first");
+    const shell = this._needShell();
+    if (!this._isStarted) this._hookNetwork();
+    this._isStarted = true;
+    const online = this._whenOnline();
+    await shell.start();
+    return online;
+  }
+
+  /** Disconnect. What is in the outbox stays there; `connect` goes on. */
+  async close() {
+    this._isStarted = false;
+    for (const unhook of this._unhook.splice(0)) unhook();
+    if (this._refreshTimer !== null) clearTimeout(this._refreshTimer);
+    this._refreshTimer = null;
+    await this._shell?.stop();
+  }
+
+  _whenOnline() {
+    return new Promise((resolve, reject) => {
+      /** @param {StateChange} change */
+      const look = ({ state, reason }) => {
+        if (state === "online") resolve(undefined);
+        else if (state === "closed") reject(new NexoError(reason ?? "closed"));
+        else if (!this._isStarted) reject(new NexoError("closed", "close() was called"));
+        else return;
+        end();
+      };
+      const end = this.on("state", look);
+      if (this.state === "online") look(this.stateChange);
+    });
+  }
+
+  _hookNetwork() {
+    const target = typeof globalThis.addEventListener === "function" ? globalThis : null;
+    if (!target || typeof globalThis.navigator?.onLine !== "boolean") return;
+    const up = () => this._shell?.drive((engine) => engine.link.networkUp(this._clock()));
+    const down = () => this._shell?.drive((engine) => engine.link.networkDown(this._clock()));
+    target.addEventListener("online", up);
+    target.addEventListener("offline", down);
+    this._unhook.push(
+      () => target.removeEventListener("online", up),
+      () => target.removeEventListener("offline", down),
+    );
+  }
+
+  // -- conversations ----------------------------------------------------------------------------------------
+
+  /** The live list: pinned first, then the newest activity. @returns {Conversation[]} */
+  get conversations() {
+    this._list ??= sortChats(this._shell?.engine.chats.values() ?? []).map((chat) => this._view(chat));
+    return this._list;
+  }
+
+  get totalUnread() {
+    return this.conversations.reduce((sum, conversation) => sum + conversation.unread, 0);
+  }
+
+  /** Everything that was sent and is not saved yet, in order. @returns {OutgoingMessage[]} */
+  get pending() {
+    return [...this._outgoing.values()].sort((one, other) => (one.clientMsgId < other.clientMsgId ? -1 : 1));
+  }
+
+  /** @param {string} conversationId */
+  conversation(conversationId) {
+    return this._view(this._needShell().engine.chat(conversationId));
+  }
+
+  /** @param {string} userId */
+  chatWith(userId) {
+    return this.conversation(singleConversationId(this._needShell().userId, userId));
+  }
+
+  /** @param {string} groupId */
+  group(groupId) {
+    return this.conversation(groupConversationId(groupId));
+  }
+
+  /**
+   * The next page of the list, with last messages and settings. The first one is loaded by `connect`.
+   * @param {number} [limit]
+   * @returns {Promise<boolean>} whether there are more
+   */
+  async loadConversations(limit = LIST_PAGE) {
+    await this._listLoading?.catch(() => {});
+    if (!this._listHasMore) return false;
+    return this._loadList(limit);
+  }
+
+  // -- anything else ----------------------------------------------------------------------------------------
+
+  /**
+   * Any call of the HTTP API, with its own names.
+   * @param {string} method
+   * @param {string} path
+   * @param {Record<string, any>} [params]
+   * @returns {Promise<any>}
+   */
+  async call(method, path, params = {}) {
+    const session = this.session;
+    if (!session) throw new NexoError("unauthorized", "Sign in first");
+    try {
+      return await this._http.call(method, path, params, session.accessToken);
+    } catch (error) {
+      if (!(error instanceof NexoError) || error.reason !== "token_expired") throw error;
+      const { accessToken } = await this._sessions.refresh(session.accessToken);
+      return this._http.call(method, path, params, accessToken);
+    }
+  }
+
+  // -- inside: the session ----------------------------------------------------------------------------------
+
+  /** @param {Session} session */
+  async _begin(session) {
+    if (this._shell?.userId === session.userId) return session;
+    await this._leave();
+    const around = {
+      storage: this.storage,
+      locks: this._locks,
+      socketUrl: this._http.socketUrl,
+      WebSocket: this._WebSocket,
+      clock: this._clock,
+      instanceId: this._instanceId,
+    };
+    this._shell = new Shell(session.userId, this._shellHost(), around, this._options);
+    if (this.presence.watched.length > 0) this._shell.engine.watchPresence(this.presence.watched);
+    await this._shell.loaded.catch(() => {});
+    return session;
+  }
+
+  async _leave() {
+    if (!this._shell) return;
+    await this.close();
+    this._forgetUser();
+  }
+
+  _forgetUser() {
+    this._shell?.abandon();
+    this._shell = null;
+    this._views.clear();
+    this._outgoing.clear();
+    this._dirty.clear();
+    this._list = null;
+    this._emit("conversations", []);
+  }
+
+  /** @returns {import("./shell.js").ShellHost} */
+  _shellHost() {
+    return {
+      emit: (name, payload) => this._pass(name, payload),
+      changed: (chat) => this._changed(chat),
+      itemChanged: (item, isAccepted) => this._itemChanged(item, isAccepted),
+      itemSaved: (item, message) => this._itemSaved(item, message),
+      itemGiven: (clientMsgId) => this._outgoing.delete(clientMsgId),
+      session: () => this.session,
+      prepareToken: (isExpired) => this._prepareToken(isExpired),
+      ended: (reason, forgetSession) => void this._ended(reason, forgetSession),
+      loadList: () => this._reloadList(),
+      failed: (error) => this._failed(error),
+    };
+  }
+
+  /** @param {Session | null} session */
+  _sessionChanged(session) {
+    if (this._refreshTimer !== null) clearTimeout(this._refreshTimer);
+    this._refreshTimer = null;
+    if (session) {
+      this._sendFrame({ type: "REAUTH", token: session.accessToken });
+      if (this._isStarted) this._refreshIn(session.refreshAt - this._clock());
+    }
+    this._emit("session", session);
+  }
+
+  /** @param {number} ms */
+  _refreshIn(ms) {
+    if (this._refreshTimer !== null) clearTimeout(this._refreshTimer);
+    const delay = Math.min(TIMEOUT_MAX_MS, Math.max(0, ms));
+    this._refreshTimer = setTimeout(() => {
+      this._refreshTimer = null;
+      if (!this.session) return;
+      if (!this._sessions.isDue) return this._refreshIn(this.session.refreshAt - this._clock());
+      // what is final is told by the server to the connection as well
+      this._sessions.refresh(this.session.accessToken).catch(() => this._refreshIn(REFRESH_AGAIN_MS * (0.5 + random())));
+    }, delay);
+  }
+
+  /** @param {boolean} isExpired */
+  async _prepareToken(isExpired) {
+    const session = this.session;
+    if (!session) throw new NexoError("unauthorized", "Sign in first");
+    if (isExpired || this._sessions.isDue) {
+      try {
+        await this._sessions.refresh(session.accessToken);
+      } catch (error) {
+        // the old one may do while the server cannot give another
+        if (isExpired || !(error instanceof NexoError) || !error.isTransient) throw error;
+      }
+    }
+    if (this._refreshTimer === null && this.session) this._refreshIn(this.session.refreshAt - this._clock());
+  }
+
+  /** @param {string} reason @param {boolean} forgetSession */
+  async _ended(reason, forgetSession) {
+    if (reason === "kicked" || reason === "replaced") this._emit("kicked", { reason });
+    if (this._refreshTimer !== null) clearTimeout(this._refreshTimer);
+    this._refreshTimer = null;
+    if (forgetSession) await this._sessions.forgetIfStored();
+  }
+
+  // -- inside: events ---------------------------------------------------------------------------------------
+
+  /** @param {string} name @param {any} payload */
+  _pass(name, payload) {
+    if (name === "error") return this._failed(new NexoError(payload.reason, payload.detail, payload));
+    if (name === "presence") this.presence._learn(payload.users);
+    if (payload?.chat) {
+      const { chat, ...rest } = payload;
+      payload = { ...rest, conversation: this._view(chat) };
+      payload.conversation._invalidate();
+    }
+    this._emit(/** @type {keyof ClientEvents} */ (name), payload);
+  }
+
+  /** @param {unknown} error */
+  _failed(error) {
+    const told = error instanceof NexoError ? error : new NexoError("internal", String(error));
+    this._emit("error", told);
+  }
+
+  /** @override @param {unknown} error */
+  _handlerFailed(error) {
+    if ((this._handlers.get("error")?.size ?? 0) === 0) super._handlerFailed(error);
+    else this._emit("error", error instanceof NexoError ? error : new NexoError("handler_failed", String(error)));
+  }
+
+  /** Told once, at the end of this turn. @param {Chat} chat */
+  _changed(chat) {
+    this._views.get(chat.id)?._invalidate();
+    this._list = null;
+    if (this._dirty.size === 0) queueMicrotask(() => this._tellChanges());
+    this._dirty.add(chat);
+  }
+
+  _tellChanges() {
+    const dirty = [...this._dirty];
+    this._dirty.clear();
+    if (dirty.length === 0) return;
+    for (const chat of dirty) {
+      const view = this._views.get(chat.id);
+      view?._emit("change", view);
+    }
+    this._emit("conversations", this.conversations);
+  }
+
+  /** @param {Chat} chat */
+  _view(chat) {
+    let view = this._views.get(chat.id);
+    if (!view) {
+      view = new Conversation(this, chat);
+      this._views.set(chat.id, view);
+    }
+    return view;
+  }
+
+  // -- inside: sending --------------------------------------------------------------------------------------
+
+  /**
+   * @param {Chat} chat
+   * @param {any} content
+   * @param {SendOptions} options
+   */
+  _enqueue(chat, content, { msgType = 1, mentions = [], replyTo = null, extra = null }) {
+    const shell = this._needShell();
+    if (shell.engine.outbox.size >= this._options.maxPending) throw new NexoError("outbox_full", "Too much waits already");
+    const now = this._clock();
+    const item = shell.enqueue({
+      clientMsgId: this._ids.next(now),
+      conversationId: chat.id,
+      recvId: chat.peerId,
+      groupId: chat.groupId,
+      msgType,
+      content,
+      mentions: [...mentions],
+      replyTo,
+      extra,
+      createdAt: now,
+      wasSent: false,
+      error: null,
+    });
+    this._changed(chat);
+    return this._outgoingOf(item);
+  }
+
+  /** @param {OutboxItem} item */
+  _outgoingOf(item) {
+    let outgoing = this._outgoing.get(item.clientMsgId);
+    if (!outgoing) {
+      outgoing = new OutgoingMessage(item, {
+        retry: (id) => this._shell?.retry(id) ?? false,
+        cancel: (id) => this._cancel(id),
+        stateOf: (conversationId, seq) => this._shell?.engine.chats.get(conversationId)?.stateOf(seq) ?? "saved",
+      });
+      this._outgoing.set(item.clientMsgId, outgoing);
+    }
+    return outgoing;
+  }
+
+  /** @param {string} clientMsgId */
+  _cancel(clientMsgId) {
+    const outgoing = this._outgoing.get(clientMsgId);
+    if (!outgoing || !this._shell?.cancel(clientMsgId)) return false;
+    this._outgoing.delete(clientMsgId);
+    outgoing._cancelled();
+    this._changed(this._shell.engine.chat(outgoing.conversationId));
+    this._emit("outgoing", outgoing);
+    return true;
+  }
+
+  /** @param {OutboxItem} item @param {boolean} isAccepted */
+  _itemChanged(item, isAccepted) {
+    const outgoing = this._outgoingOf(item);
+    outgoing._update(item, isAccepted);
+    if (this._shell) this._changed(this._shell.engine.chat(item.conversationId));
+    this._emit("outgoing", outgoing);
+  }
+
+  /** @param {OutboxItem} item @param {PlacedMessage} message */
+  _itemSaved(item, message) {
+    const outgoing = this._outgoingOf(item);
+    outgoing._saved(message);
+    this._emit("outgoing", outgoing);
+  }
+
+  /** @param {string} conversationId */
+  _pendingOf(conversationId) {
+    const engine = this._shell?.engine;
+    const ahead = [...(engine?.savedAhead.values() ?? [])].filter((item) => item.conversationId === conversationId);
+    const items = [...ahead, ...(engine?.outbox.itemsOf(conversationId) ?? [])];
+    return items.map((item) => this._outgoingOf(item)).sort((one, other) => (one.clientMsgId < other.clientMsgId ? -1 : 1));
+  }
+
+  // -- inside: what conversations need ----------------------------------------------------------------------
+
+  /** @param {string} conversationId */
+  _typistsIn(conversationId) {
+    return [...(this._shell?.engine.typists.get(conversationId)?.keys() ?? [])];
+  }
+
+  /** @param {Chat} chat @param {number} seq */
+  _markRead(chat, seq) {
+    this._shell?.drive((engine) => engine.markRead(chat, seq));
+  }
+
+  /** @param {Chat} chat */
+  _touch(chat) {
+    this._shell?.engine.touch(chat);
+  }
+
+  /** Only while signed in: it is not kept. @param {object} frame */
+  _sendFrame(frame) {
+    const shell = this._shell;
+    if (shell?.engine.link.isReady) shell.sendNow(frame);
+  }
+
+  _now() {
+    return this._clock();
+  }
+
+  /** @param {any[]} rows of the API */
+  _applyRows(rows) {
+    const userId = this.userId ?? "";
+    this._shell?.drive((engine) =>
+      engine.applyRows(
+        rows.map((row) => ({
+          ...camel({ ...row, last_message: null }),
+          lastMessage: row.last_message ? messageFromApi(row.last_message, userId) : null,
+        })),
+      ),
+    );
+  }
+
+  // -- inside: the list -------------------------------------------------------------------------------------
+
+  _reloadList() {
+    this._listCursor = "";
+    this._listHasMore = true;
+    this._listSeen.clear();
+    this._loadList(LIST_PAGE).catch((error) => {
+      // it is an extra: SYNC has what matters
+      if (!(error instanceof NexoError) || !error.isTransient) this._failed(error);
+    });
+  }
+
+  /** @param {number} limit */
+  _loadList(limit) {
+    this._listLoading ??= this._fetchList(limit).finally(() => (this._listLoading = null));
+    return this._listLoading;
+  }
+
+  /** @param {number} limit */
+  async _fetchList(limit) {
+    const shell = this._shell;
+    const params = { cursor: this._listCursor || undefined, limit };
+    const startedAt = this._clock();
+    const page = await this.call("GET", "/conversation/list", params);
+    if (!shell || shell !== this._shell) return false;
+    this._applyRows(page.conversations);
+    for (const row of page.conversations) this._listSeen.add(row.conversation_id);
+    this._listCursor = page.next_cursor;
+    this._listHasMore = page.has_more;
+    if (!page.has_more) this._hideUnlisted(startedAt);
+    return page.has_more;
+  }
+
+  /** The list is complete: what is not in it was hidden, unless something came since. @param {number} since */
+  _hideUnlisted(since) {
+    for (const chat of this._shell?.engine.chats.values() ?? []) {
+      if (!chat.isListed || this._listSeen.has(chat.id) || chat.listedAt >= since) continue;
+      chat.isHidden = true;
+      this._changed(chat);
+    }
+  }
+
+  _needShell() {
+    if (!this._shell) throw new NexoError("unauthorized", "Sign in first");
+    return this._shell;
+  }
+}
+
+/** @param {object} options */
+function definedOnly(options) {
+  return Object.fromEntries(Object.entries(options).filter(([name, value]) => name in DEFAULTS && value !== undefined));
+}
+
+function random() {
+  const crypto = globalThis.crypto;
+  if (!crypto?.getRandomValues) return Math.random();
+  return /** @type {number} */ (crypto.getRandomValues(new Uint32Array(1))[0]) / 2 ** 32;
+}
+
+/** @param {string} url */
+function defaultStorage(url) {
+  return globalThis.indexedDB ? new IndexedDbStorage(`nexo ${new URL(url, globalThis.location?.href).href}`) : new MemoryStorage();
+}

@@ -1,0 +1,39 @@
+// Who of several tabs does something: Web Locks where they exist. Elsewhere there is one process, and nobody to agree with.
+
+export class Locks {
+  /** @param {LockManager | undefined} [manager] */
+  constructor(manager = globalThis.navigator?.locks) {
+    this._manager = manager;
+  }
+
+  /**
+   * Do it while nobody else does.
+   * @template T
+   * @param {string} name
+   * @param {() => Promise<T>} work
+   * @returns {Promise<T>}
+   */
+  async run(name, work) {
+    return this._manager ? /** @type {T} */ (await this._manager.request(name, work)) : work();
+  }
+
+  /**
+   * Hold it until the function that is given back is called, or the tab is gone.
+   * @param {string} name
+   * @returns {Promise<() => void>}
+   */
+  hold(name) {
+    const manager = this._manager;
+    if (!manager) return Promise.resolve(() => {});
+    return new Promise((resolve) => {
+      void manager.request(name, () => new Promise((release) => resolve(() => release(undefined)))).catch(() => {});
+    });
+  }
+
+  /** @param {string} name */
+  async isHeld(name) {
+    if (!this._manager) return false;
+    const { held } = await this._manager.query();
+    return (held ?? []).some((lock) => lock.name === name);
+  }
+}
