@@ -9,13 +9,16 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from importlib import import_module
 from pathlib import Path
+from typing import Protocol
 
 from msgspec import Struct
 
 from nexo import __version__
 from nexo.api.app import make_api
-from nexo.config import Config, StoreUrl, resolve_data_dir, resolve_store_url
+from nexo.bus.local import LocalBus
+from nexo.config import Config, StoreUrl, resolve_data_dir, resolve_redis_url, resolve_store_url
 from nexo.gateway.canary import Canary
 from nexo.gateway.gateway import Gateway
 from nexo.gateway.server import Server, allow_many_connections, listen
@@ -23,6 +26,7 @@ from nexo.logs import set_up_logs
 from nexo.metrics.exposition import Metrics
 from nexo.metrics.http import HttpMeter
 from nexo.metrics.process import ProcessMeter
+from nexo.ports import Bus, Presence
 from nexo.service.accounts import Accounts
 from nexo.service.conversations import Conversations
 from nexo.service.filter import FilterFile
@@ -36,6 +40,13 @@ from nexo.store.current import ensure_current
 from nexo.store.failures import telling_failures
 from nexo.store.folder import locked_folder
 from nexo.store.stores import Store
+
+
+class JoinedBus(Bus, Protocol):
+    """A bus, and the presence that belongs to it."""
+
+    @property
+    def presence(self) -> Presence: ...
 
 
 class Core(Struct, frozen=True):
@@ -93,12 +104,16 @@ async def serve(config: Config, log_level: str = "info") -> None:
     metrics = Metrics()
     with _alone(config, resolve_store_url(config)):
         async with open_core(config) as core:
-            server, accounts = make_server(core, secret, metrics)
+            bus = make_bus(config)
+            server, accounts, gateway = make_server(core, secret, metrics, bus)
             server.on_signals()
             _calm_collector()
             try:
+                if gateway.neighbours is not None:
+                    await bus.start(gateway.neighbours)
                 await server.serve(listener, lambda: _say_where(config, listener.getsockname()[1]))
             finally:
+                await bus.stop()
                 accounts.close()
 
 
@@ -109,7 +124,16 @@ def _calm_collector() -> None:
     gc.set_threshold(50_000, 20, 20)
 
 
-def make_server(core: Core, secret: str, metrics: Metrics) -> tuple[Server, Accounts]:
+def make_bus(config: Config) -> JoinedBus:
+    url = resolve_redis_url(config)
+    if url is None:
+        return LocalBus()
+    # a tenth of a second that only those wait for who have a Redis
+    bus: JoinedBus = import_module("nexo.bus.redis").RedisBus(config, url)
+    return bus
+
+
+def make_server(core: Core, secret: str, metrics: Metrics, bus: JoinedBus) -> tuple[Server, Accounts, Gateway]:
     """The gateway and the HTTP API on a core, behind one port."""
     config, store = core.config, core.store
     limits = Limits(config)
@@ -126,6 +150,8 @@ def make_server(core: Core, secret: str, metrics: Metrics) -> tuple[Server, Acco
         groups=core.groups,
         limits=limits,
         sends=store.committer.meter,
+        bus=bus,
+        presence=bus.presence,
         instance=f"{socket.gethostname()}:{os.getpid()}",
     )
     http = HttpMeter()
@@ -147,7 +173,7 @@ def make_server(core: Core, secret: str, metrics: Metrics) -> tuple[Server, Acco
         registry=metrics.registry,
         meter=http,
     )
-    return Server(config, api, gateway), accounts
+    return Server(config, api, gateway), accounts, gateway
 
 
 async def _say_where(config: Config, port: int) -> None:

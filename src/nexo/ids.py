@@ -55,6 +55,11 @@ def new_session_id() -> str:
     return secrets.token_urlsafe(18)
 
 
+def new_instance_id() -> str:
+    """Of one process from its start to its end."""
+    return f"i_{secrets.token_hex(8)}"
+
+
 def single_conversation_id(a: str, b: str) -> str:
     # ids are ASCII, so comparing strings compares bytes
     return f"si_{a}:{b}" if a < b else f"si_{b}:{a}"

@@ -6,9 +6,10 @@ then unless the docstring says otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from nexo.core.events import Event
 from nexo.core.model import (
     ConversationEntry,
     CursorChange,
@@ -88,13 +89,9 @@ class Settings(NamedTuple):
     hidden: bool | None = None
 
 
-class BatchStats(NamedTuple):
-    """One transaction, for the metrics: how many, how long they waited, how long it took."""
-
-    size: int
-    waited_s: float  # all of them together
-    longest_wait_s: float
-    write_s: float
+class ActiveSince(NamedTuple):
+    now_ms: int  # by the database's clock
+    heads: list[tuple[str, str, int]]  # user, conversation, head
 
 
 class MessageStore(Protocol):
@@ -180,6 +177,11 @@ class ConversationStore(Protocol):
     def on_advance(self, tell: Callable[[list[CursorChange]], None]) -> None:
         """Have `tell` called with the cursors that moved, after they are committed."""
 
+    async def active_since(self, user_ids: Sequence[str], since_ms: int | None) -> ActiveSince:
+        """What happened lately in the conversations that these users are in, in one query. The clock is the
+        database's; without `since_ms` it goes back a few seconds. A transaction that is not committed yet
+        is not seen and may bring an earlier time: look back further than to the last look."""
+
 
 class GroupStore(Protocol):
     """Groups. Every change takes the conversation's lock, is told by an event with its own seq in the
@@ -248,3 +250,138 @@ class Publisher(Protocol):
 class Online(Protocol):
     async def online(self, user_ids: Sequence[str]) -> list[tuple[str, bool, Sequence[int]]]:
         """Whether each of them is connected, and on which platforms; in the order asked for."""
+
+
+# -- many instances ------------------------------------------------------------------------------------------
+
+
+class Registration(NamedTuple):
+    """A user's presence through this instance, as Redis has taken it."""
+
+    number: int  # later registrations of the same user have higher ones, on every instance
+    elsewhere: dict[str, tuple[int, ...]]  # other instances that hold the user, with the platforms there
+
+
+class PresenceChange(NamedTuple):
+    """A user came, went or changed platforms, seen over all instances."""
+
+    user_id: str
+    platforms: tuple[int, ...]  # none: offline
+    number: int  # of two changes of one user the later has the higher one
+    watchers: tuple[str, ...]  # the other instances on which somebody wants to know
+
+
+class BusListener(Protocol):
+    """The gateway, as the bus calls it: on the event loop, at any time between `start` and `stop`."""
+
+    def received(self, payloads: Sequence[bytes]) -> None:
+        """Published by another instance, in the order in which it published. At most once."""
+
+    def lost(self, reason: str) -> None:
+        """Something that was published for this instance may be missing: everybody connected here must
+        RESYNC, and whatever was cached on the word of other instances is to be forgotten."""
+
+    def registered_again(self, user_ids: Sequence[str]) -> None:
+        """The presence of these had been lost, and is there again: what was pushed meanwhile is missing."""
+
+    def presence_changed(self, change: PresenceChange) -> None:
+        """Caused by this instance. Those who watch here and on `change.watchers` are to be told."""
+
+    def instance_gone(self, instance_id: str) -> None:
+        """Its users are no longer there; what they are shown as has to be looked up again."""
+
+    def reachable(self, is_up: bool) -> None:
+        """Whether other instances can be heard. While they cannot, the database is the only way to learn of
+        new messages. Told on each change; `True` comes after all presence is registered again."""
+
+    def here(self) -> Mapping[str, Sequence[int]]:
+        """Everybody who is connected here, and on which platforms."""
+
+    def watched(self) -> Sequence[str]:
+        """Whom somebody here watches."""
+
+
+class Bus(Protocol):
+    """Tells other instances what was committed here. Payloads are opaque.
+
+    Nothing here is awaited by anybody who waits for an ACK; every method that publishes returns at once and
+    never raises. What one instance publishes for another arrives in that order and at most once, or the other
+    one learns of the loss within `bus.detect_s` (`BusListener.lost`): frames are numbered from 1 per publisher
+    and receiver, a frame that could not be published takes its number all the same, heartbeats tell the last
+    number, and a publisher that falls silent without a goodbye counts as a loss. Nobody's silence is a loss
+    once it has said goodbye. An instance is told only what is published for users that it holds, or for all.
+    """
+
+    instance_id: str  # of this process from its start to its end, never used again
+    is_shared: bool  # False: there is no other instance and never will be
+
+    async def start(self, listener: BusListener) -> None:
+        """Returns when the others can be heard, or when it is clear that they cannot be now."""
+
+    async def stop(self) -> None:
+        """Publish what waits, say goodbye."""
+
+    def publish(self, payload: bytes, user_ids: Collection[str]) -> None:
+        """To every other instance that holds one of these users when it is looked up, which happens after
+        this call: one who registers before a commit is found by what is published after it."""
+
+    def publish_to(self, payload: bytes, instance_ids: Collection[str]) -> None:
+        """To these instances, whoever is there. This one is left out."""
+
+    def publish_to_all(self, payload: bytes) -> None:
+        """To all other instances."""
+
+    async def take(self, key: str, per_min: int) -> int:
+        """Count one against a limit that all instances share: 0, or after how many milliseconds there will be
+        one to take. 0 too when Redis cannot be asked: each instance has its own limit beside it."""
+
+    async def lock(self, key: str, ttl_s: float) -> bool:
+        """Take a lock that ends by itself. True too when Redis cannot be asked: it only damps."""
+
+    async def unlock(self, key: str) -> None:
+        """Let go of a lock, if it is still this instance's."""
+
+
+class Presence(Protocol):
+    """Which users are where. An entry lives for `bus.presence_ttl_s` and is renewed; entries of an instance
+    are only ever changed by itself, so the end of an old connection never removes a newer one's. All may be
+    lost at any moment: that is noticed within `bus.detect_s` (everything) or at the next renewal (some),
+    registered again and told (`BusListener.registered_again`)."""
+
+    async def register(
+        self, user_id: str, platforms: Sequence[int], *, anew: bool = False, age_ms: int = 0
+    ) -> Registration | None:
+        """The user is here, on all these platforms. When this returns, whoever looks the user up finds this
+        instance. None: it could not be written (it will be, once it can), which takes no longer than
+        `redis.timeout_ms`. What is registered already is not written again, unless `anew`; `age_ms` ago is
+        when the connection in question really came."""
+
+    def changed(self, user_id: str, platforms: Sequence[int]) -> None:
+        """The user's platforms here are these now, or there are none any more. Written soon, in order."""
+
+    async def elsewhere(self, user_ids: Collection[str]) -> dict[str, tuple[int, ...]]:
+        """Who of these is connected to another instance, and on which platforms. Nobody when it is unknown."""
+
+    async def watch(self, user_ids: Collection[str]) -> dict[str, tuple[int, ...]]:
+        """As `elsewhere`; and from before the look on, other instances tell this one of their changes."""
+
+    def unwatch(self, user_ids: Collection[str]) -> None: ...
+
+
+class Address(NamedTuple):
+    """One connection somewhere."""
+
+    instance_id: str
+    user_id: str
+    conn_id: str
+
+
+class Router(Protocol):
+    """Tells connections on whichever instance they are. Returns at once, never raises, at most once; a lost
+    event is followed by RESYNC like any other push."""
+
+    def tell_connection(self, address: Address, event: Event) -> None:
+        """This connection, if it is still there."""
+
+    def tell_user(self, user_id: str, event: Event) -> None:
+        """All connections of a user, on every instance."""

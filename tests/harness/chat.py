@@ -17,14 +17,13 @@ import json
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import httpx
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from harness.replica import Fetched, Frame, Replica, differences, from_http, is_own
-from harness.server_process import ServerProcess
 
 SUBPROTOCOL = "nexo.envelope.v1"
 PASSWORD = "correct horse battery"
@@ -123,16 +122,26 @@ class Person:
         return client
 
 
+class Site(Protocol):
+    """A server, or several that behave as one."""
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def ws_address(self) -> str: ...
+
+
 class World:
     """A server, and everybody who talks to it in one test."""
 
-    def __init__(self, server: ServerProcess, http: httpx.AsyncClient) -> None:
+    def __init__(self, server: Site, http: httpx.AsyncClient) -> None:
         self.server = server
         self.http = http
         self.clients: list[Client] = []
 
     async def call(self, method: str, path: str, **options: Any) -> Any:
-        response = await self.http.request(method, path, **options)
+        response = await self.http.request(method, self.server.address + path, **options)
         body = response.json()
         if body["err_code"]:
             raise Refused(response.status_code, body)
@@ -156,7 +165,7 @@ class World:
 
 
 @contextlib.asynccontextmanager
-async def world(server: ServerProcess, *, check_pushes: bool = True) -> AsyncIterator[World]:
+async def world(server: Site, *, check_pushes: bool = True) -> AsyncIterator[World]:
     """Nobody is there yet. At the end pushes are compared with pulls for everybody who is connected."""
     async with httpx.AsyncClient(base_url=server.address, timeout=PATIENCE_S, verify=False, trust_env=False) as http:
         here = World(server, http)
@@ -171,7 +180,7 @@ async def world(server: ServerProcess, *, check_pushes: bool = True) -> AsyncIte
 
 
 @contextlib.asynccontextmanager
-async def meet(server: ServerProcess, *names: str, check_pushes: bool = True) -> AsyncIterator[Sequence[Client]]:
+async def meet(server: Site, *names: str, check_pushes: bool = True) -> AsyncIterator[Sequence[Client]]:
     """New users with these names, each connected once."""
     async with world(server, check_pushes=check_pushes) as here:
         people = await here.people(*names)

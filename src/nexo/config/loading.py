@@ -15,6 +15,7 @@ import msgspec
 from msgspec import inspect as shapes
 
 from nexo.config.fields import ENV_PREFIX, Field, bare, leaves
+from nexo.config.redis_url import resolve_redis_url
 from nexo.config.store_url import resolve_data_dir, resolve_store_url
 from nexo.config.tree import Config
 from nexo.errors import StartupError
@@ -187,6 +188,10 @@ def _contradictions(config: Config) -> Iterator[tuple[str, str]]:
         resolve_store_url(config)
     except StartupError as error:
         yield "store.url", str(error)
+    try:
+        resolve_redis_url(config)
+    except StartupError as error:
+        yield "redis.url", str(error)
     if config.group.max_members < config.group.min_create_members:
         yield "group.max_members", "is less than group.min_create_members"
     if config.auth.refresh_ttl_s <= config.auth.access_ttl_s:

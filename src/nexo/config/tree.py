@@ -118,6 +118,41 @@ class Cache(Section, frozen=True):
     ttl_s: Annotated[int, about("How long users, members and heads stay cached.", ge=1)] = 300
 
 
+class Redis(Section, frozen=True):
+    url: Annotated[
+        str,
+        about(
+            "Joins instances to one server: `redis://user:password@host:port/0`, `rediss://…` (TLS), "
+            "`redis+sentinel://host:26379,host:26379/service`, `redis+cluster://host:port,host:port`. "
+            "Empty: this is the only instance.",
+            secret="url",
+        ),
+    ] = ""
+    timeout_ms: Annotated[
+        int, about("How long an answer of Redis is waited for before it counts as gone.", ge=20, le=10_000)
+    ] = 500
+    prefix: Annotated[str, about("Put before every key, for deployments that share a Redis.")] = ""
+
+
+class Bus(Section, frozen=True):
+    detect_s: Annotated[
+        int, about("Within this time an instance notices lost pushes, lost presence and dead instances.", ge=1, le=60)
+    ] = 3
+    presence_ttl_s: Annotated[
+        int, about("A presence entry that nobody renews is gone after this time.", ge=5, le=3600)
+    ] = 60
+    breaker_ms: Annotated[
+        int, about("After a failure Redis is left alone for this long; nobody waits for it.", ge=50, le=60_000)
+    ] = 1000
+    queue_max: Annotated[int, about("What may wait to be told to other instances; more is told by RESYNC.", ge=100)] = (
+        50_000
+    )
+    lookup_max_members: Annotated[
+        int,
+        about("In larger groups a message goes to every instance, without asking where each member is.", ge=1),
+    ] = 1000
+
+
 class User(Section, frozen=True):
     search: Annotated[bool, about("Users may look for others by the beginning of id or nickname.")] = True
 
@@ -213,6 +248,8 @@ class Config(Section, frozen=True):
     filter: Filter = Filter()
     auth: Auth = Auth()
     cache: Cache = Cache()
+    redis: Redis = Redis()
+    bus: Bus = Bus()
     user: User = User()
     server: Server = Server()
     gateway: Gateway = Gateway()

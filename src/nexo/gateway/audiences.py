@@ -77,6 +77,11 @@ class Audiences:
         self._forgets += 1
         self._drop(conversation_id)
 
+    def forget_all(self) -> None:
+        self._forgets += 1
+        self._cached.clear()
+        self._size = 0
+
     def _drop(self, conversation_id: str) -> None:
         entry = self._cached.pop(conversation_id, None)
         if entry is not None:

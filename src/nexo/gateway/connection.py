@@ -491,6 +491,9 @@ class Connection:
         held, self._held = self._held, None
         for frame in held or ():
             self.push(frame)
+        if self._dirty and not self._touched:
+            self._touched = True
+            self.host.touch(self)
 
     async def drained(self) -> None:
         """Wait while the connection is above the high-water mark."""
@@ -500,23 +503,23 @@ class Connection:
                 self._unblocked = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._unblocked)
 
-    def resync(self, reason: str) -> None:
+    def resync(self, reason: str, spread_ms: int = 1000) -> None:
         """Tell the client that it may have missed something; at most once in five seconds."""
         now = time.monotonic()
         if self.closing or not self.signed_in:
             return
-        if self.blocked_since or now < self._resync_at:
+        if self.blocked_since or self._held is not None or now < self._resync_at:
             self._dirty = reason
             return
         self._dirty = ""
         self._resync_at = now + RESYNC_PAUSE_S
         self.host.traffic.resyncs.add(reason)
         log.info("resync", conn=self.conn_id, user=self.user_id, reason=reason)
-        self.reply(events.Resync(reason, random.randrange(0, 1000)))
+        self.reply(events.Resync(reason, random.randrange(0, spread_ms)))
 
     def resync_if_due(self) -> None:
         """Tell now what could not be told before, because it was too soon or there was no room."""
-        if self._dirty and not self.blocked_since and time.monotonic() >= self._resync_at:
+        if self._dirty and not self.blocked_since and self._held is None and time.monotonic() >= self._resync_at:
             self.resync(self._dirty)
 
     # -- ending ------------------------------------------------------------------------------------------

@@ -23,14 +23,19 @@ from nexo.core.model import Draft, Kind, MsgType, Sent, Session
 from nexo.errors import NexoError
 from nexo.gateway.audiences import Audiences
 from nexo.gateway.connection import Connection
+from nexo.gateway.database_watch import DatabaseWatch
+from nexo.gateway.elsewhere import Elsewhere
 from nexo.gateway.handshake import Handshake, encode_outcome, parse_query, read_handshake
 from nexo.gateway.hub import PRESENCE_MAX, Hub
+from nexo.gateway.neighbours import Neighbours
 from nexo.gateway.performing import Performing
 from nexo.gateway.pushing import Pushing
 from nexo.gateway.rates import Rules
 from nexo.gateway.receipts import Receipts
 from nexo.gateway.signing_in import SigningIn
+from nexo.gateway.slots import Slots
 from nexo.gateway.sweeping import Sweeper
+from nexo.gateway.watchers import Watchers
 from nexo.gateway.websocket import Accept, Refuse, Request
 from nexo.ids import (
     check_user_id,
@@ -44,7 +49,16 @@ from nexo.metrics import families as f
 from nexo.metrics.families import Sample
 from nexo.metrics.sending import SendMeter
 from nexo.metrics.traffic import Traffic
-from nexo.ports import ConversationStore, GroupChange, GroupStore, MessageStore, Recall
+from nexo.ports import (
+    Address,
+    Bus,
+    ConversationStore,
+    GroupChange,
+    GroupStore,
+    MessageStore,
+    Presence,
+    Recall,
+)
 from nexo.service.accounts import Accounts
 from nexo.service.conversations import Conversations
 from nexo.service.groups import Groups
@@ -75,6 +89,8 @@ class Gateway:
         groups: Groups,
         limits: Limits,
         sends: SendMeter,
+        bus: Bus,
+        presence: Presence,
         instance: str = "",
     ) -> None:
         """`sends` is the store's: what is pushed is the last stage of a send. `instance` is for the logs."""
@@ -94,10 +110,21 @@ class Gateway:
             config.gateway.heartbeat_s * 1000,
         )
         self._trusted = parse_networks(config.http.trusted_proxies)
-        self.hub: Hub[Connection] = Hub(config.session.policy, self._presence_changed)
+        elsewhere = Elsewhere(bus, presence, config.bus.lookup_max_members, self.spawn) if bus.is_shared else None
+        self._elsewhere = elsewhere
+        self._instance_id = bus.instance_id
+        self.hub: Hub[Connection] = Hub(config.session.policy, lambda user_id: self._watchers.changed_here(user_id))
+        self._watchers = Watchers(self.hub, elsewhere)
         self.audiences = Audiences(group_store, config.cache.ttl_s, self._push_lost)
         self.pushing = Pushing(
-            self.hub, self.audiences, conversation_store, config.group.strategy, config.sync.heads_s, sends, instance
+            self.hub,
+            self.audiences,
+            conversation_store,
+            config.group.strategy,
+            config.sync.heads_s,
+            sends,
+            instance,
+            elsewhere,
         )
         self.receipts = Receipts(
             acknowledging,
@@ -113,7 +140,25 @@ class Gateway:
         conversation_store.on_advance(self.receipts.moved)
         telling = Telling(groups, conversations, acknowledging, limits, self)
         self._performing = Performing(accounts, conversations, groups, telling, limits)
-        self.signing_in = SigningIn(config, accounts, conversations, limits, self.hub, self.traffic, instance)
+        self._slots = None if elsewhere is None else Slots(self.hub, elsewhere, config.session.policy != "multi")
+        self.signing_in = SigningIn(
+            config, accounts, conversations, limits, self.hub, self.traffic, instance, bus, self._slots
+        )
+        self.neighbours: Neighbours | None = None
+        if self._slots is not None:
+            self._database_watch = DatabaseWatch(conversation_store, self.hub, self.pushing, self.receipts.last_seq)
+            self.neighbours = Neighbours(
+                hub=self.hub,
+                pushing=self.pushing,
+                receipts=self.receipts,
+                audiences=self.audiences,
+                accounts=accounts,
+                watchers=self._watchers,
+                slots=self._slots,
+                database_watch=self._database_watch,
+                end_sessions=self._end_sessions,
+                spawn=self.spawn,
+            )
         self._leaving: set[Connection] = set()  # whose client has just logged out
         self.connections: set[Connection] = set()
         self._by_address: dict[str, int] = {}
@@ -214,6 +259,8 @@ class Gateway:
             self._by_address.pop(key, None)
         if connection.signed_in:
             self.hub.remove(connection)
+            if self._slots is not None:
+                self._slots.left(connection)
         self._check_over()
 
     def _count_out(self, connection: Connection) -> None:
@@ -281,17 +328,17 @@ class Gateway:
         if command.group_id is not None:
             if is_group_id(command.group_id):
                 name = group_conversation_id(command.group_id)
-                self.pushing.typing(connection, name, Kind.GROUP, command.on)
+                self.pushing.typing(user_id, name, Kind.GROUP, command.on)
         elif command.recv_id is not None and command.recv_id != user_id:
             name = single_conversation_id(user_id, command.recv_id)
-            self.pushing.typing(connection, name, Kind.SINGLE, command.on)
+            self.pushing.typing(user_id, name, Kind.SINGLE, command.on)
 
     async def perform(self, connection: Connection, command: commands.Command, ref: Any) -> None:
         match command:
             case commands.Resend():
                 await self.signing_in.resend(connection, command.baselines)
             case commands.SubscribePresence():
-                self._subscribe(connection, command, ref)
+                await self._subscribe(connection, command, ref)
             case commands.Logout():
                 await self._log_out(connection, ref)
             case commands.Register() | commands.RefreshToken():
@@ -311,13 +358,12 @@ class Gateway:
         finally:
             self._leaving.discard(connection)
 
-    def _subscribe(self, connection: Connection, command: commands.SubscribePresence, ref: Any) -> None:
+    async def _subscribe(self, connection: Connection, command: commands.SubscribePresence, ref: Any) -> None:
         if len(command.user_ids) > PRESENCE_MAX:
             raise NexoError("bad_user_id", f"At most {PRESENCE_MAX} users can be watched")
         for user_id in command.user_ids:
             check_user_id(user_id)
-        self.hub.watch(connection, command.user_ids)
-        connection.reply(events.Presence(self.hub.presence(dict.fromkeys(command.user_ids))), ref)
+        connection.reply(events.Presence(await self._watchers.subscribe(connection, command.user_ids)), ref)
 
     # -- what was committed (`ports.Publisher`, `ports.Online`) ---------------------------------------------------
 
@@ -349,26 +395,42 @@ class Gateway:
 
     def audience_changed(self, conversation_id: str) -> None:
         self.audiences.forget(conversation_id)
+        if self._elsewhere is not None:
+            self._elsewhere.forget(conversation_id)
 
     async def online(self, user_ids: Sequence[str]) -> list[tuple[str, bool, Sequence[int]]]:
-        return list(self.hub.presence(user_ids))
+        return list(await self._watchers.show(user_ids))
 
     def sessions_ended(self, sids: list[str]) -> None:
-        """Sessions were revoked: their sockets are told and closed."""
+        """Sessions were revoked: their sockets are told and closed, on every instance."""
+        self._end_sessions(sids)
+        if self._elsewhere is not None:
+            self._elsewhere.sessions_ended(sids)
+
+    def _end_sessions(self, sids: list[str]) -> None:
         for connection in self.hub.of_sessions(set(sids)):
             if connection not in self._leaving:
                 connection.drop("session_invalid")
 
-    def _presence_changed(self, user_id: str) -> None:
-        watchers = self.hub.watchers(user_id)
-        if watchers:
-            event = events.Presence(self.hub.presence([user_id]))
-            for connection in list(watchers):
-                self.pushing.push(connection, event)
-
     def _push_lost(self, conversation_id: str) -> None:
         self.traffic.lost += 1
         self.pushing.lost(conversation_id)
+        if self._elsewhere is not None:
+            self._elsewhere.push_lost(conversation_id)
+
+    # -- to connections on any instance (`ports.Router`) -----------------------------------------------------------
+
+    def tell_connection(self, address: Address, event: events.Event) -> None:
+        if address.instance_id != self._instance_id:
+            if self._elsewhere is not None:
+                self._elsewhere.tell_connection(address, event)
+            return
+        for connection in self.hub.of(address.user_id):
+            if connection.conn_id == address.conn_id:
+                self.pushing.push(connection, event)
+
+    def tell_user(self, user_id: str, event: events.Event) -> None:
+        self.pushing.to_user(user_id, event)
 
     # -- what is measured --------------------------------------------------------------------------------------
 
@@ -425,6 +487,8 @@ class Gateway:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._over.wait(), timeout_s)
         self._sweeper.stop()
+        if self.neighbours is not None:
+            self._database_watch.stop()
         for connection in list(self.connections):
             connection.link.abort()
         for task in list(self._tasks):

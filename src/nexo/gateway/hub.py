@@ -75,9 +75,13 @@ class Hub(Generic[C]):
         return sum(not self._same_slot(other, session) for other in self.of(session.user_id))
 
     def _same_slot(self, other: C, session: Session) -> bool:
+        return self.shares_slot(other, session.platform_id)
+
+    def shares_slot(self, other: C, platform_id: int) -> bool:
+        """Whether this connection and one on that platform cannot both stay."""
         if self._policy == "multi":
             return False
-        return self._policy == "single" or other.session.platform_id == session.platform_id
+        return self._policy == "single" or other.session.platform_id == platform_id
 
     def remove(self, member: C) -> None:
         user_id = member.session.user_id
@@ -107,6 +111,10 @@ class Hub(Generic[C]):
 
     def watchers(self, user_id: str) -> Collection[C]:
         return self._watchers.get(user_id, ())
+
+    def watched(self) -> list[str]:
+        """Everybody whom somebody here watches."""
+        return list(self._watchers)
 
     def of_sessions(self, sids: Collection[str]) -> list[C]:
         return [member for members in self._by_user.values() for member in members if member.session.sid in sids]

@@ -18,6 +18,7 @@ from nexo.core.model import Kind, Message, Sent
 from nexo.errors import NexoError
 from nexo.gateway.audiences import Audiences
 from nexo.gateway.connection import Connection
+from nexo.gateway.elsewhere import Elsewhere
 from nexo.gateway.hub import Hub
 from nexo.gateway.websocket import text_frame
 from nexo.ids import AT_ALL, group_of
@@ -61,7 +62,9 @@ class Pushing:
         heads_s: int,
         sends: SendMeter,
         instance: str,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
+        """`elsewhere` tells other instances of everything that happens here, if there are any."""
         self._instance = instance
         self._hub = hub
         self._audiences = audiences
@@ -69,6 +72,7 @@ class Pushing:
         self._strategy = strategy
         self._heads_s = heads_s
         self._sends = sends
+        self._elsewhere = elsewhere
         self._given = self._noticed = self._noted = 0
 
     def samples(self) -> Iterable[Sample]:
@@ -85,33 +89,47 @@ class Pushing:
         if not sent.fresh and now_ms - message.send_at > RETRY_PUSH_MS:
             return
         since = self._sends.committed_at
-        self._audiences.with_audience(
-            message.conversation_id,
-            sent.member_epoch,
-            lambda audience: self._deliver(message, audience, origin, sent.quoted_seq, (), since),
-        )
+        elsewhere = self._elsewhere
 
-    def event(self, message: Message, epoch: int, also: Sequence[str] = ()) -> None:
-        """A recall or a group event. `also` are those whose span it closed: they learn of it too."""
+        def deliver(audience: Audience) -> None:
+            self._deliver(message, audience, origin, sent.quoted_seq, (), since)
+            if elsewhere is not None:
+                elsewhere.said(sent, audience)
+
+        self._audiences.with_audience(message.conversation_id, sent.member_epoch, deliver)
+
+    def said_elsewhere(self, message: Message, epoch: int, quoted_seq: int | None) -> None:
+        """Another instance has told its own; these are the ones who are here."""
         self._audiences.with_audience(
-            message.conversation_id, epoch, lambda audience: self._deliver(message, audience, None, None, also)
+            message.conversation_id, epoch, lambda audience: self._deliver(message, audience, None, quoted_seq, ())
         )
 
     def recalled(self, recall: Recall) -> None:
         if recall.event is not None:
-            self.event(recall.event, recall.member_epoch)
+            self._tell_event(recall.event, recall.member_epoch, (), (), self._elsewhere)
 
     def changed(self, change: GroupChange, left: Sequence[str] = ()) -> None:
         """A group changed. Those who came in get the conversation's SYNC entry before anything else of it;
         those who went out learn of the event that ended their span."""
-        event = change.event
-        if event is None:
-            return
-        newcomers = [user_id for user_id in change.added if self._hub.of(user_id)]
+        if change.event is not None:
+            self._tell_event(change.event, change.member_epoch, change.added, left, self._elsewhere)
+
+    def happened_elsewhere(self, event: Message, epoch: int, added: Sequence[str], left: Sequence[str]) -> None:
+        self._tell_event(event, epoch, added, left, None)
+
+    def _tell_event(
+        self, event: Message, epoch: int, added: Sequence[str], left: Sequence[str], elsewhere: Elsewhere | None
+    ) -> None:
+        def deliver(audience: Audience) -> None:
+            self._deliver(event, audience, None, None, left)
+            if elsewhere is not None:
+                elsewhere.happened(event, epoch, audience, added, left)
+
+        newcomers = [user_id for user_id in added if self._hub.of(user_id)]
         self._audiences.with_audience(
             event.conversation_id,
-            change.member_epoch,
-            lambda audience: self._deliver(event, audience, None, None, left),
+            epoch,
+            deliver,
             partial(self._introduce, newcomers, event.conversation_id) if newcomers else None,
         )
 
@@ -122,7 +140,7 @@ class Pushing:
             except NexoError:
                 self.resync(user_id, "joined", [conversation_id])
             else:
-                self.to_user(user_id, events.Synced(heads))
+                self.to_user_here(user_id, events.Synced(heads))
 
     def lost(self, conversation_id: str) -> None:
         """Nobody knows who should have been told: everybody here asks for themselves."""
@@ -142,7 +160,7 @@ class Pushing:
     ) -> None:
         listeners = audience.listeners
         here = self._here(listeners)
-        mode = self._mode(message, len(listeners), len(here))
+        mode = self._mode(message, listeners, here)
         frames = Frames(message)
         everybody = message.mentions[:1] == (AT_ALL,)
         given = 0
@@ -163,7 +181,7 @@ class Pushing:
                 connection.push(frames.get(connection.dialect, False, False, True))
         self._given += given
         if given and since:
-            self._sends.pushed(since)
+            self._sends.pushed.append(since)
 
     def _here(self, listeners: dict[str, Listener]) -> Collection[str]:
         """Members who are connected; walks the shorter of the two lists."""
@@ -172,12 +190,15 @@ class Pushing:
             return [user_id for user_id in listeners if user_id in online]
         return [user_id for user_id in online if user_id in listeners]
 
-    def _mode(self, message: Message, members: int, online: int) -> str:
+    def _mode(self, message: Message, listeners: dict[str, Listener], here: Collection[str]) -> str:
         rules = self._strategy
         if message.is_event or group_of(message.conversation_id) is None:
             return "push"
         if rules.mode != "auto":
             return rules.mode
+        members, online = len(listeners), len(here)
+        if self._elsewhere is not None and members >= min(rules.online_user_threshold, rules.notify_max_online_user):
+            online = self._elsewhere.count_online(message.conversation_id, listeners, here)
         if online >= rules.notify_max_online_user or members >= rules.huge_group_no_notify_size:
             return "none"
         if members >= rules.group_size_threshold or online >= rules.online_user_threshold:
@@ -264,9 +285,18 @@ class Pushing:
         connection.push(text_frame(connection.dialect.encode(event)))
 
     def reaches(self, user_id: str, except_: Connection | None = None) -> bool:
+        """Whether there may be somebody to tell."""
+        if self._elsewhere is not None:
+            return True
         return any(connection is not except_ for connection in self._hub.of(user_id))
 
     def to_user(self, user_id: str, event: events.Event, except_: Connection | None = None) -> None:
+        """On every instance."""
+        self.to_user_here(user_id, event, except_)
+        if self._elsewhere is not None:
+            self._elsewhere.tell_user(user_id, event)
+
+    def to_user_here(self, user_id: str, event: events.Event, except_: Connection | None = None) -> None:
         for connection in self._hub.of(user_id):
             if connection is not except_:
                 self.push(connection, event)
@@ -285,15 +315,24 @@ class Pushing:
         for connection in self._hub.of(user_id):
             connection.resync(reason)
 
-    def typing(self, connection: Connection, conversation_id: str, kind: int, on: bool) -> None:
+    def typing(self, sender: str, conversation_id: str, kind: int, on: bool) -> None:
         """Told to those who are here now; never stored, never repeated."""
-        sender = connection.session.user_id
 
         def tell(audience: Audience) -> None:
             listener = audience.listeners.get(sender)
             if listener is None or (kind == Kind.SINGLE and listener.blocked):
                 return
-            others = [user_id for user_id in self._here(audience.listeners) if user_id != sender]
-            self.to_users(others, events.IsTyping(sender, conversation_id, on))
+            self._tell_typing(audience, sender, conversation_id, on)
+            if self._elsewhere is not None:
+                self._elsewhere.types(sender, conversation_id, audience, on)
 
         self._audiences.with_audience(conversation_id, 0, tell)
+
+    def typing_elsewhere(self, sender: str, conversation_id: str, epoch: int, on: bool) -> None:
+        self._audiences.with_audience(
+            conversation_id, epoch, lambda audience: self._tell_typing(audience, sender, conversation_id, on)
+        )
+
+    def _tell_typing(self, audience: Audience, sender: str, conversation_id: str, on: bool) -> None:
+        others = [user_id for user_id in self._here(audience.listeners) if user_id != sender]
+        self.to_users(others, events.IsTyping(sender, conversation_id, on))

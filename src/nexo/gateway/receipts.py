@@ -115,9 +115,9 @@ class Receipts:
     def remember(self, message: Message) -> None:
         """A message or event was just committed: ACKs for it will come soon."""
         places = self._places
-        places[message.server_msg_id] = Place(
-            message.conversation_id, message.seq, message.sender_id, self._sends.committed_at
-        )
+        is_event = message.is_event
+        saved_at = time.monotonic() if is_event else self._sends.committed_at  # events do not pass the committer
+        places[message.server_msg_id] = Place(message.conversation_id, message.seq, message.sender_id, saved_at)
         if len(places) > PLACES_MAX:
             places.popitem(last=False)
         authors = self._authors.get(message.conversation_id)
@@ -127,9 +127,14 @@ class Receipts:
                 self._authors.popitem(last=False)
         is_late = bool(authors) and authors[-1][0] > message.seq  # through HTTP one hears of it a moment later
         # nobody is told that an event was read
-        authors.append((message.seq, message.server_msg_id, "" if message.is_event else message.sender_id))
+        authors.append((message.seq, message.server_msg_id, "" if is_event else message.sender_id))
         if is_late:
             self._authors[message.conversation_id] = deque(sorted(authors), AUTHORS_EACH)
+
+    def last_seq(self, conversation_id: str) -> int:
+        """The highest seq that this instance has told of, as far as it remembers; 0 when it does not."""
+        authors = self._authors.get(conversation_id)
+        return authors[-1][0] if authors else 0
 
     def acknowledge_known(self, connection: Connection, ack_type: str, server_msg_id: str | int) -> bool:
         """Note an ACK without asking the database, if the message and the right to see it are known here."""
@@ -149,7 +154,7 @@ class Receipts:
         if read_seq:
             self.said(connection, place.conversation_id, read_seq)
         else:  # the last read of the connection brought it: no need to ask the clock again
-            self._delivery.observe(max(0.0, connection.last_seen - place.saved_at))
+            self._delivery.observe(connection.last_seen - place.saved_at)
         if self._said is not None:
             self._note(place.conversation_id, Said(connection, kind, int(server_msg_id), place.sender_id))
         return True
@@ -169,7 +174,7 @@ class Receipts:
         if kind == "read":
             self.said(connection, name, seq)
         elif said.server_msg_id is not None and said.server_msg_id in self._places:
-            self._delivery.observe(max(0.0, time.monotonic() - self._places[said.server_msg_id].saved_at))
+            self._delivery.observe(time.monotonic() - self._places[said.server_msg_id].saved_at)
 
     async def _judge(self, connection: Connection, command: commands.Ack) -> tuple[Said, str, int]:
         user_id = connection.session.user_id

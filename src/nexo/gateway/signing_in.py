@@ -22,7 +22,9 @@ from nexo.core.model import Message, Session
 from nexo.errors import NexoError
 from nexo.gateway.connection import Connection
 from nexo.gateway.hub import Hub
+from nexo.gateway.slots import Slots
 from nexo.metrics.traffic import Traffic
+from nexo.ports import Bus
 from nexo.service.accounts import Accounts
 from nexo.service.conversations import Conversations
 from nexo.service.limits import Limits
@@ -31,6 +33,7 @@ log = structlog.get_logger()
 
 RESEND_EACH = 200
 RESEND_CHUNK = 50
+RESEND_LOCK_S = 10.0
 DEVICE_ID_MAX = 128
 BASELINES_MAX = 2000
 
@@ -45,7 +48,12 @@ class SigningIn:
         hub: Hub[Connection],
         traffic: Traffic,
         instance: str,
+        bus: Bus,
+        slots: Slots | None,
     ) -> None:
+        """`slots` tells other instances of those who come in here, if there are any."""
+        self._bus = bus
+        self._slots = slots
         self._traffic = traffic
         self._instance = instance
         self._accounts = accounts
@@ -114,9 +122,13 @@ class SigningIn:
             return
         catches_up = connection.dialect.catches_up
         connection.session = session
-        if catches_up:
+        if catches_up or self._slots is not None:
             connection.hold_pushes()
         self._hub.add(connection)
+        if self._slots is not None:
+            await self._slots.take(connection)
+            if connection.closing:
+                return
         if connection.asks_outcome:
             connection.tell_outcome(None)
         connection.reply(answer, ref)
@@ -125,6 +137,8 @@ class SigningIn:
                 await self._sync(connection)
             finally:
                 connection.release_pushes()
+        elif self._slots is not None:
+            connection.release_pushes()
         log.info("signed_in", conn=connection.conn_id, user=session.user_id, platform=session.platform_id)
         connection.unpark()
         if catches_up and self._resend_after_auth and not connection.closing:
@@ -155,8 +169,13 @@ class SigningIn:
         if key in self._resending:
             connection.reply(events.ResendDone(True))
             return
+        lock = f"{user_id}:{connection.device_id}" if self._slots is not None and connection.device_id else ""
         self._resending.add(key)
         try:
+            if lock and not await self._bus.lock(lock, RESEND_LOCK_S):
+                lock = ""
+                connection.reply(events.ResendDone(True))
+                return
             messages, has_more = await self._conversations.resend(user_id, RESEND_EACH, baselines)
             for start in range(0, len(messages), RESEND_CHUNK):
                 for message in messages[start : start + RESEND_CHUNK]:
@@ -170,6 +189,8 @@ class SigningIn:
             self._count_resent(connection, messages, has_more)
         finally:
             self._resending.discard(key)
+            if lock:
+                await self._bus.unlock(lock)
 
     def _count_resent(self, connection: Connection, messages: Sequence[Message], has_more: bool) -> None:
         self._traffic.resent += len(messages)
@@ -199,4 +220,6 @@ class SigningIn:
             raise NexoError("reauth_uid_mismatch")
         if session.expires_at >= connection.session.expires_at:
             self._hub.renew(connection, session)
+            if self._slots is not None:
+                await self._slots.take(connection)
         return self._welcome(connection, session)

@@ -168,6 +168,10 @@ class Accounts:
     def forget_user(self, user_id: str) -> None:
         self.cache.forget_user(user_id)
 
+    def forget_all(self) -> None:
+        """What other instances said may have been missed."""
+        self.cache.forget_all()
+
     async def _rehash(self, user_id: str, password: str, old_hash: str) -> None:
         try:
             new_hash = await self.passwords.hash(password)

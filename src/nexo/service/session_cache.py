@@ -61,6 +61,11 @@ class SessionCache:
         self._forgets += 1
         self._drop(sid)
 
+    def forget_all(self) -> None:
+        self._forgets += 1
+        self._found.clear()
+        self._of_user.clear()
+
     def forget_user(self, user_id: str) -> None:
         self._forgets += 1
         for sid in list(self._of_user.get(user_id, ())):

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from nexo.core.model import ConversationEntry, ConversationStatus, Head, Kind, Message, OfflinePage
 from nexo.core.visibility import Ranges
 from nexo.ids import group_of
+from nexo.ports import ActiveSince
 from nexo.store import rows
-from nexo.store.engine import Script
+from nexo.store.engine import NOW, Script
 from nexo.store.engine import rows as query
 from nexo.store.history import attach_quotes, cut
 from nexo.store.paging import Number, decode_cursor, encode_cursor
@@ -27,6 +28,7 @@ _MINE = (
 )
 _SYNC = f"c.conversation_id,{_HEAD},m.from_seq,m.read_seq,m.delivered_seq,{_UNREAD}"
 
+ACTIVE_MS = 15_000
 UNDELIVERED_MAX = 2000  # conversations looked at in one pass over what was not delivered
 
 
@@ -60,6 +62,19 @@ def sync(user_id: str, cursor: str | None, limit: int) -> Script[HeadsPage]:
     return HeadsPage(
         [Head(*tuple(row)[:6]) for row in page], encode_cursor((page[-1][6], page[-1][7])) if has_more else "", has_more
     )
+
+
+def active_since(sql: Sql, user_ids: Sequence[str], since_ms: int | None) -> Script[ActiveSince]:
+    """Conversations of these users with something new: found through their memberships, which are indexed."""
+    now_ms: int = yield NOW
+    chosen = sql.one_of("m.user_id", user_ids)
+    found = yield query(
+        f"SELECT m.user_id,c.conversation_id,{_HEAD} FROM members m JOIN conversations c ON c.id=m.conv "
+        f"WHERE {chosen.sql} AND c.status<>{int(ConversationStatus.DELETED)} AND {_HEAD}>0 AND {_UPDATED}>=?",
+        *chosen.params,
+        now_ms - ACTIVE_MS if since_ms is None else since_ms,
+    )
+    return ActiveSince(now_ms, [(row[0], row[1], row[2]) for row in found])
 
 
 def heads(sql: Sql, user_id: str, conversation_ids: Sequence[str] | None) -> Script[list[Head]]:

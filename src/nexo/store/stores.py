@@ -26,7 +26,7 @@ from nexo.core.visibility import Ranges, visible_head
 from nexo.errors import NexoError
 from nexo.ids import is_user_id, new_group_id
 from nexo.metrics.families import Sample
-from nexo.ports import Audience, GroupChange, GroupDraft, Located, Recall, Settings
+from nexo.ports import ActiveSince, Audience, GroupChange, GroupDraft, Located, Recall, Settings
 from nexo.store import canary, groups, history, listing, recall
 from nexo.store.committer import Committer
 from nexo.store.committer import Settings as CommitterSettings
@@ -159,6 +159,9 @@ class SqlConversations:
 
     async def mark_read(self, user_id: str, conversation_id: str, seq: int) -> tuple[int, int]:
         return await self._cursors.mark_read(user_id, conversation_id, seq)
+
+    async def active_since(self, user_ids: Sequence[str], since_ms: int | None) -> ActiveSince:
+        return await self._database.look(lambda: listing.active_since(self._sql, user_ids, since_ms))
 
     def on_advance(self, tell: Callable[[list[CursorChange]], None]) -> None:
         self._cursors.tell = tell

@@ -1,0 +1,1 @@
+"""Many instances as one server: presence, routing, numbered frames."""

@@ -1,0 +1,60 @@
+"""The bus of a single process: there is nobody else to tell."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from nexo.ids import new_instance_id
+from nexo.ports import BusListener, Registration
+
+
+class LocalBus:
+    """`ports.Bus` and `ports.Presence`."""
+
+    is_shared = False
+
+    def __init__(self) -> None:
+        self.instance_id = new_instance_id()
+        self._locks: set[str] = set()
+
+    @property
+    def presence(self) -> LocalBus:
+        return self
+
+    async def start(self, listener: BusListener) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    def publish(self, payload: bytes, user_ids: Collection[str]) -> None: ...
+
+    def publish_to(self, payload: bytes, instance_ids: Collection[str]) -> None: ...
+
+    def publish_to_all(self, payload: bytes) -> None: ...
+
+    async def take(self, key: str, per_min: int) -> int:
+        return 0
+
+    async def lock(self, key: str, ttl_s: float) -> bool:
+        """Without an end: whoever takes it is in this process, and lets go of it."""
+        if key in self._locks:
+            return False
+        self._locks.add(key)
+        return True
+
+    async def unlock(self, key: str) -> None:
+        self._locks.discard(key)
+
+    async def register(
+        self, user_id: str, platforms: Sequence[int], *, anew: bool = False, age_ms: int = 0
+    ) -> Registration | None:
+        return Registration(0, {})
+
+    def changed(self, user_id: str, platforms: Sequence[int]) -> None: ...
+
+    async def elsewhere(self, user_ids: Collection[str]) -> dict[str, tuple[int, ...]]:
+        return {}
+
+    async def watch(self, user_ids: Collection[str]) -> dict[str, tuple[int, ...]]:
+        return {}
+
+    def unwatch(self, user_ids: Collection[str]) -> None: ...

@@ -1,0 +1,4 @@
+-- KEYS: instances, their users. ARGV: the instance that ends.
+redis.call('ZREM', KEYS[1], ARGV[1])
+redis.call('HDEL', KEYS[2], ARGV[1])
+return 1
