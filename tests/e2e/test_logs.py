@@ -127,3 +127,45 @@ async def test_the_id_of_a_request_is_the_callers_own_and_in_the_log() -> None:
             assert response.headers["x-request-id"] == "abc-123"
         assert await asyncio.to_thread(server.stop) == 0
         assert '"request_id": "abc-123"' in server.output
+
+
+async def test_at_debug_level_every_acknowledgement_resend_and_failed_push_says_who_what_and_where() -> None:
+    with ServerProcess(log_level="debug", receipts__flush_ms=1) as server:
+        async with meet(server, "ann", "ben", check_pushes=False) as (ann, ben):
+            saved = await ann.say(ben, BODY)
+            message = await ben.expect("SINGLE_CHAT")
+            await ben.acknowledge(message, "delivered")
+            await ann.expect("ACK", ackType="delivered")
+            await ben.send({"type": "ACK", "ackType": "read", "conversationId": message["conversationId"], "msgSeq": 1})
+            await ann.expect("ACK", ackType="read")
+            await ben.send({"type": "ACK", "ackType": "read", "serverMsgId": "987654321"})
+            await ben.expect_error("message_not_found")
+            await ben.send({"type": "ACK", "ackType": "read", "conversationId": BODY, "msgSeq": 1})
+            await ben.expect_error("ack_not_allowed")
+            await ben.close()
+            again = await ann.say(ben, BODY)
+            back = await ben.me.connect(device_id="phone")
+            await back.settle()
+        assert await asyncio.to_thread(server.stop) == 0
+        events = [json.loads(line) for line in server.output.splitlines()[3:]]
+    delivered, read, unknown, nowhere = (event for event in events if event["event"] == "acknowledged")
+    who = {
+        "server_msg_id": int(saved["serverMsgId"]),
+        "conversation_id": saved["conversationId"],
+        "sender": ann.user_id,
+        "user": ben.user_id,
+        "result": "moved",
+    }
+    assert who.items() <= delivered.items()
+    cursors = ("delivered_from", "delivered_to", "read_from", "read_to")
+    assert [delivered[name] for name in cursors] == [0, 1, 0, 0]
+    assert delivered["ack_type"] == "delivered"
+    assert delivered["conn"]
+    assert delivered["instance"]
+    assert who.items() <= read.items()
+    assert [read[name] for name in cursors] == [1, 1, 0, 1]
+    assert (unknown["result"], unknown["server_msg_id"]) == ("message_not_found", 987654321)
+    assert (nowhere["result"], nowhere["conversation_id"]) == ("ack_not_allowed", None), "what clients write is not"
+    (resent,) = (event for event in events if event["event"] == "resent_message")
+    assert resent["server_msg_id"] == int(again["serverMsgId"])
+    assert (resent["sender"], resent["user"], resent["device"]) == (ann.user_id, ben.user_id, "phone")

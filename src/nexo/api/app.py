@@ -53,7 +53,11 @@ def make_api(
     pages: dict[str, Page] = {**documentation.pages(), "/metrics": _metrics(health)}
     if site is None:
         pages["/"] = documentation.front_page
-    return Edge(Dispatch(services, ROUTES, pages, site), config, meter or HttpMeter())
+    dispatch = Dispatch(services, ROUTES, pages, site)
+    meter = meter or HttpMeter()
+    meter.add(dispatch.authentication.samples)
+    meter.add(health.samples)
+    return Edge(dispatch, config, meter)
 
 
 def _metrics(health: Health) -> Page:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from nexo.core.model import Session
 from nexo.errors import NexoError
 from nexo.ids import now_ms
+from nexo.metrics import families as f
+from nexo.metrics.families import Sample
 from nexo.service.accounts import Accounts
 
 MAX_TOKENS = 10_000
@@ -19,6 +23,10 @@ class Authentication:
         self._accounts = accounts
         self._max_tokens = max_tokens
         self._genuine: dict[bytes, Session] = {}  # in the order of use
+
+    def samples(self) -> Iterable[Sample]:
+        yield f.CACHE(len(self._genuine), "tokens")
+        yield f.CACHE_LIMIT(self._max_tokens, "tokens")
 
     async def session_of(self, authorization: bytes | None) -> Session:
         """The session of an `Authorization` header, or the reason why there is none."""

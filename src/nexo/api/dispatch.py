@@ -28,7 +28,7 @@ class Dispatch:
         self, services: Services, routes: Iterable[Route], pages: Mapping[str, Page], site: ASGIApp | None = None
     ) -> None:
         self._services = services
-        self._authentication = Authentication(services.accounts)
+        self.authentication = Authentication(services.accounts)
         self._site = site
         self._answers: dict[str, dict[str, Answer]] = {}
         for row in routes:
@@ -59,7 +59,7 @@ class Dispatch:
 
     def _answer(self, row: Route) -> Answer:
         services, handler = self._services, row.handler
-        session_of = self._authentication.session_of
+        session_of = self.authentication.session_of
         decode: Decode = body_decoder(row.request) if row.has_body else query_decoder(row.request)
         echoes = "client_msg_id" in row.request.__struct_fields__
 

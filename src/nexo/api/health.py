@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 import structlog
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from nexo.errors import NexoError
+from nexo.metrics import families as f
+from nexo.metrics.families import Sample
 
 log = structlog.get_logger()
 
@@ -37,6 +39,8 @@ class Health:
         self._run: asyncio.Task[str] | None = None
         self._reason = ""
         self._good_until = 0.0
+        self.is_ready: bool | None = None  # as the last canary found it
+        self.canary_s = 0.0
 
     async def check_ready(self) -> None:
         """Raises `server_busy` with the reason when nothing can be stored or delivered."""
@@ -54,12 +58,20 @@ class Health:
         encode, content_type = choose_encoder(accept)
         return encode(self._registry), content_type
 
+    def samples(self) -> Iterable[Sample]:
+        if self.is_ready is not None:
+            yield f.READY(self.is_ready)
+            yield f.CANARY(self.canary_s)
+
     async def _try(self) -> str:
         """Why the canary did not arrive, or nothing; remembered for a moment."""
+        started = time.monotonic()
         try:
             self._reason = await self._send_canary()
         finally:
             self._run = None
+        self.canary_s = time.monotonic() - started
+        self.is_ready = not self._reason
         self._good_until = time.monotonic() + self._pause_s
         if self._reason:
             log.warning("not_ready", reason=self._reason)

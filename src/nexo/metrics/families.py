@@ -191,6 +191,8 @@ INFO = _family(
     _M, G, "nexo_info", "1; what runs here is in the labels.",
     version="of Nexo", engine="`sqlite`, `mysql`, `postgresql`", websocket="the setting `gateway.websocket`",
 )  # fmt: skip
+READY = _family(_M, G, "nexo_ready", "Whether the last message sent on trial (by /readyz or /admin) arrived.")
+CANARY = _family(_M, G, "nexo_canary_seconds", "How long it took.")
 LOOP_LAG = _family(
     _M, H, "nexo_loop_lag_seconds", "How late a timer was, four times a second: how long everybody waits for a turn."
 )

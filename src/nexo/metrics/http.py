@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from nexo.metrics import families as f
-from nexo.metrics.families import Sample
+from nexo.metrics.families import Sample, Source
 from nexo.metrics.measures import OTHER, Buckets, Tally
 
 
@@ -14,6 +14,11 @@ class HttpMeter:
         self._requests: dict[tuple[str, int], int] = {}
         self._taken: dict[str, Buckets] = {}
         self.errors = Tally()
+        self._others: list[Source] = []
+
+    def add(self, source: Source) -> None:
+        """Something else on the HTTP side that is measured."""
+        self._others.append(source)
 
     def observe(self, route: str, status: int, taken_s: float) -> None:
         """`route` is one of the table, or empty."""
@@ -32,3 +37,5 @@ class HttpMeter:
             yield f.HTTP_SECONDS(taken, route)
         for reason, count in self.errors.items():
             yield f.ERRORS(count, "http", reason)
+        for source in self._others:
+            yield from source()

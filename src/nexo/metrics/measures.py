@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 WORDS_MAX = 256
 OTHER = "other"
-OBSERVED_MAX = 32  # of one batch: the rest is as the neighbours
+OBSERVED_MAX = 16  # of one batch: the rest is as the neighbours
 
 # Seconds. Fine where a healthy server is, so that a percentile read from it means something.
 SECONDS = (
@@ -42,7 +42,11 @@ class Buckets:
         self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0
 
-    def observe(self, value: float, times: int = 1) -> None:
+    def observe(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    def observe_many(self, value: float, times: int) -> None:
         self.counts[bisect_left(self.bounds, value)] += times
         self.total += value * times
 
@@ -52,7 +56,8 @@ class Buckets:
         size = len(since)
         step = size // OBSERVED_MAX or 1
         for start in range(0, size, step):
-            self.observe(now - since[start], min(step, size - start))
+            times = min(step, size - start)
+            self.observe_many(now - since[start + times // 2], times)
 
     @property
     def count(self) -> int:

@@ -22,28 +22,26 @@ class SendMeter:
         self.troubles = Tally(again=0, unknown=0, conflict=0, divided=0)
         self.queue_full = 0
         self.committed_at = 0.0  # of the batch that is being answered, or was the last one
-        self._pushed: list[float] = []
+        # When the messages were committed that were just given to their receivers; `flushed` says when those
+        # have them. Whoever gives appends here: once per message a call is worth saving.
+        self.pushed: list[float] = []
 
     def decided(self, since: Sequence[float], begun_at: float, committed_at: float) -> None:
         """A transaction decided these sends; `since` says when each was taken."""
         size = len(since)
         self.sizes.observe(size)
         self.queue.observe_ages(since, begun_at)
-        self.write.observe(max(0.0, committed_at - begun_at), size)
+        self.write.observe_many(max(0.0, committed_at - begun_at), size)
 
     def answered(self, since: Sequence[float], committed_at: float, now: float) -> None:
         """And their ACKs were handed over just now."""
-        self.ack.observe(max(0.0, now - committed_at), len(since))
+        self.ack.observe_many(max(0.0, now - committed_at), len(since))
         self.whole.observe_ages(since, now)
 
-    def pushed(self, committed_at: float) -> None:
-        """A message was given to its receivers; `flushed` says when it is handed over."""
-        self._pushed.append(committed_at)
-
     def flushed(self) -> None:
-        if self._pushed:
-            self.push.observe_ages(self._pushed, time.monotonic())
-            self._pushed.clear()
+        if self.pushed:
+            self.push.observe_ages(self.pushed, time.monotonic())
+            self.pushed.clear()
 
     def samples(self) -> Iterable[Sample]:
         yield from f.SENDS.each(self.results)
