@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from typing import Self
 
 import pytest
 
@@ -197,7 +198,10 @@ class Flood:
             ack = await self._sender.say(self._to, "tick")
             self.saved.append(ack["msgSeq"])
 
-    async def stop(self) -> None:
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
@@ -210,19 +214,18 @@ async def test_no_message_falls_between_connecting_and_syncing(server: ServerPro
         sender = await ben.connect()
         target = ann if where == "single" else await ben.found_group(ann, cid)
         name = (await sender.say(target, "first"))["conversationId"]
-        flood = Flood(sender, target)
-        for _ in range(25):
-            client = await ann.open()
-            await client.send({"type": "AUTH", "token": ann.tokens.access, "baselines": {name: 1 << 40}})
-            await client.signed_in()
-            (entry,) = [e for e in client.seen("SYNC")[0]["conversations"] if e["conversationId"] == name]
-            enough = max(flood.saved, default=0) + 3
-            await client.expect(where=lambda frame, seq=enough: frame.get("msgSeq") == seq and "body" in frame)
-            pushed = [frame["msgSeq"] for frame in client.frames if frame["type"] in ("SINGLE_CHAT", "GROUP_CHAT")]
-            after = [seq for seq in pushed if seq > entry["headSeq"]]
-            assert after == list(range(entry["headSeq"] + 1, after[-1] + 1)), (entry, pushed)
-            await client.close()
-        await flood.stop()
+        async with Flood(sender, target) as flood:
+            for _ in range(25):
+                client = await ann.open()
+                await client.send({"type": "AUTH", "token": ann.tokens.access, "baselines": {name: 1 << 40}})
+                await client.signed_in()
+                (entry,) = [e for e in client.seen("SYNC")[0]["conversations"] if e["conversationId"] == name]
+                enough = max([entry["headSeq"], *flood.saved]) + 3  # surely not committed when SYNC was made
+                await client.expect(where=lambda frame, seq=enough: frame.get("msgSeq") == seq and "body" in frame)
+                pushed = [frame["msgSeq"] for frame in client.frames if frame["type"] in ("SINGLE_CHAT", "GROUP_CHAT")]
+                after = [seq for seq in pushed if seq > entry["headSeq"]]
+                assert after == list(range(entry["headSeq"] + 1, after[-1] + 1)), (entry, pushed)
+                await client.close()
         stored = [message["seq"] for message in await fetch_messages(ann, name)]
         assert stored == list(range(1, stored[-1] + 1))
         assert set(flood.saved) <= set(stored)
@@ -233,13 +236,12 @@ async def test_what_is_pushed_while_signing_in_comes_after_sync(server: ServerPr
         ann, ben = await here.people("ann", "ben")
         sender = await ben.connect()
         await sender.say(ann, "first")
-        flood = Flood(sender, ann)
-        for _ in range(25):
-            client = await ann.connect()
-            kinds = [frame["type"] for frame in client.frames]
-            assert kinds[:2] == ["AUTH_OK", "SYNC"], kinds
-            await client.close()
-        await flood.stop()
+        async with Flood(sender, ann):
+            for _ in range(25):
+                client = await ann.connect()
+                kinds = [frame["type"] for frame in client.frames]
+                assert kinds[:2] == ["AUTH_OK", "SYNC"], kinds
+                await client.close()
 
 
 async def test_a_storm_of_reconnects_of_one_device_gets_sync_each_time(server: ServerProcess) -> None:
