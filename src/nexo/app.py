@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from nexo import __version__
 from nexo.api.app import make_api
+from nexo.api.site import Site
 from nexo.bus.local import LocalBus
 from nexo.config import Config, StoreUrl, resolve_data_dir, resolve_redis_url, resolve_store_url
 from nexo.gateway.canary import Canary
@@ -25,6 +26,7 @@ from nexo.gateway.server import Server, allow_many_connections, listen
 from nexo.logs import set_up_logs
 from nexo.metrics.exposition import Metrics
 from nexo.metrics.http import HttpMeter
+from nexo.metrics.live import LiveStats
 from nexo.metrics.process import ProcessMeter
 from nexo.ports import Bus, Presence
 from nexo.service.accounts import Accounts
@@ -136,6 +138,7 @@ def make_bus(config: Config) -> JoinedBus:
 def make_server(core: Core, secret: str, metrics: Metrics, bus: JoinedBus) -> tuple[Server, Accounts, Gateway]:
     """The gateway and the HTTP API on a core, behind one port."""
     config, store = core.config, core.store
+    instance = f"{socket.gethostname()}:{os.getpid()}"
     limits = Limits(config)
     accounts = Accounts(SqlAccounts(store.database), config, secret, lambda sids: gateway.sessions_ended(sids))
     gateway = Gateway(
@@ -152,13 +155,15 @@ def make_server(core: Core, secret: str, metrics: Metrics, bus: JoinedBus) -> tu
         sends=store.committer.meter,
         bus=bus,
         presence=bus.presence,
-        instance=f"{socket.gethostname()}:{os.getpid()}",
+        instance=instance,
     )
     http = HttpMeter()
     process = ProcessMeter(__version__, store.url.engine, config.gateway.websocket)
     for measured in (store, gateway, accounts, limits, http, process):
         metrics.add(measured.samples)
     process.start()
+    live = LiveStats(lambda: {instance: metrics.samples()})
+    live.start()
     api = make_api(
         config=config,
         accounts=accounts,
@@ -172,6 +177,8 @@ def make_server(core: Core, secret: str, metrics: Metrics, bus: JoinedBus) -> tu
         canary=Canary(gateway, core.sending, store.beat),
         registry=metrics.registry,
         meter=http,
+        live=live,
+        site=Site(config),
     )
     return Server(config, api, gateway), accounts, gateway
 

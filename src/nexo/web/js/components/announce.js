@@ -1,0 +1,10 @@
+/** What a screen reader says by itself. */
+
+/** @param {string} text @param {"polite" | "assertive"} [how] */
+export function announce(text, how = "polite") {
+  const region = document.getElementById(how);
+  if (!region) return;
+  const line = document.createElement("p");
+  line.textContent = text;
+  region.replaceChildren(line);
+}

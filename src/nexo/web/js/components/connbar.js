@@ -1,0 +1,98 @@
+/** The bar that tells what is the matter with the connection; nothing when all is well. */
+
+import { fill, h, icon } from "../dom.js";
+import { t } from "../i18n.js";
+
+const QUIET_MS = 2000;
+const CATCH_UP_MIN = 50;
+const CATCH_UP_MS = 1000;
+
+export class ConnectionBar {
+  #timer = 0;
+  #syncSince = 0;
+  #most = 0;
+  #shown = "";
+
+  /** @param {any} model */
+  constructor(model) {
+    this.model = model;
+    this.element = h("div", { class: "connbar", role: "status" });
+    this.element.hidden = true;
+    this.ends = [model.on("connection", () => this.update()), model.on("list", () => this.update())];
+    for (const name of ["online", "offline"]) {
+      const update = () => this.update();
+      window.addEventListener(name, update);
+      this.ends.push(() => window.removeEventListener(name, update));
+    }
+    this.update();
+  }
+
+  end() {
+    clearTimeout(this.#timer);
+    for (const end of this.ends) end();
+  }
+
+  update() {
+    clearTimeout(this.#timer);
+    this.#draw(this.#what());
+  }
+
+  #again(ms) {
+    this.#timer = window.setTimeout(() => this.update(), ms);
+  }
+
+  /** @returns {{kind: string, n?: number, m?: number, s?: number}} */
+  #what() {
+    const { model } = this;
+    const { state, reason, retryAt } = model.connection;
+    const now = Date.now();
+    if (state !== "syncing") this.#syncSince = this.#most = 0;
+    if (state === "closed") return { kind: "" }; // a dialog tells
+    if (navigator.onLine === false && state !== "online") return { kind: "offline", n: model.waiting };
+    if (state === "online") return { kind: "" };
+    if (state === "syncing") return this.#catchingUp(now);
+    const quietFor = QUIET_MS - (now - model.downSince);
+    if (quietFor > 0) {
+      this.#again(quietFor);
+      return { kind: "" };
+    }
+    const s = retryAt ? Math.max(0, Math.ceil((retryAt - now) / 1000)) : 0;
+    this.#again(1000);
+    if (reason === "server_shutdown") return { kind: "restart", s };
+    return { kind: "again", s };
+  }
+
+  #catchingUp(now) {
+    this.#syncSince ||= now;
+    const missing = this.model.missing;
+    this.#most = Math.max(this.#most, missing);
+    this.#again(200);
+    if (this.#most < CATCH_UP_MIN && now - this.#syncSince < CATCH_UP_MS) return { kind: "" };
+    return { kind: "catching", n: this.#most - missing, m: this.#most };
+  }
+
+  #draw(what) {
+    const key = JSON.stringify(what);
+    if (key === this.#shown) return;
+    this.#shown = key;
+    this.element.hidden = what.kind === "";
+    const more = (text) => h("span", { class: "more" }, text);
+    const strong = (text) => h("span", { class: "what" }, text);
+    if (what.kind === "offline") {
+      this.element.className = "connbar warn";
+      const waits = what.n ? h("span", null, t("offline_waiting", { n: what.n })) : null;
+      fill(this.element, icon("offline", "s"), h("span", null, strong(t("offline_what")), more(` ${t("offline_more")}`), waits && " ", waits));
+    } else if (what.kind === "again" || what.kind === "restart") {
+      this.element.className = "connbar";
+      const text = what.kind === "restart" ? t("restart_what") : t("again_what");
+      const when = what.s ? h("span", { class: "num" }, ` ${t("again_in", { s: what.s })}`) : null;
+      const now = h("button", { type: "button", class: "link", onclick: () => this.model.client.connect().catch(() => {}) }, t("try_now"));
+      fill(this.element, icon("sync", "s spin"), h("span", null, strong(text), what.kind === "again" && when, more(` ${t("again_more")}`)), now);
+    } else if (what.kind === "catching") {
+      this.element.className = "connbar good";
+      const bar = what.m > 0 && h("progress", { max: what.m, value: what.n, "aria-label": t("catching_what") });
+      const counts = what.m > 0 && h("span", { class: "num" }, t("catching_counts", { n: what.n, m: what.m }));
+      fill(this.element, icon("sync", "s spin"), h("span", null, strong(t("catching_what")), counts), bar);
+    }
+  }
+}

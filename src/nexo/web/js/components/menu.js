@@ -1,0 +1,126 @@
+/** Menus and other things that open beside a button; on narrow screens they come up from below. */
+
+import { h, icon, isNarrow } from "../dom.js";
+
+/**
+ * @typedef {{icon?: string, text: string, end?: string, danger?: boolean, disabled?: boolean, checked?: boolean,
+ *   act?: () => void} | "line" | null | false | undefined} MenuItem
+ */
+
+let open = null;
+
+/** @returns {boolean} whether there was one */
+export function closePopover() {
+  if (!open) return false;
+  open.close();
+  return true;
+}
+
+/**
+ * Shows `content` beside `anchor` until something else is clicked, Escape is pressed or `close` is called. Focus goes
+ * back to the anchor.
+ * @param {HTMLElement} anchor @param {HTMLElement} content
+ * @param {{point?: {x: number, y: number}, onclose?: () => void}} [more]
+ * @returns {() => void} close
+ */
+export function openPopover(anchor, content, more = {}) {
+  open?.close();
+  const narrow = isNarrow();
+  const home = anchor.closest("dialog[open]") ?? document.getElementById("layer") ?? document.body;
+  const shade = narrow ? h("div", { class: "shade", onclick: () => close() }) : null;
+  const outside = (event) => {
+    if (!content.contains(event.target) && !anchor.contains(event.target)) close(false);
+  };
+  const onkey = (event) => {
+    if (event.key === "Escape" || event.key === "Tab") {
+      event.preventDefault();
+      event.stopPropagation();
+      close();
+    }
+  };
+  const close = (refocus = true) => {
+    if (open?.content !== content) return;
+    open = null;
+    content.remove();
+    shade?.remove();
+    document.removeEventListener("pointerdown", outside, true);
+    window.removeEventListener("resize", onresize);
+    if (anchor.hasAttribute("aria-expanded")) anchor.setAttribute("aria-expanded", "false");
+    if (refocus && anchor.isConnected) anchor.focus({ preventScroll: true });
+    more.onclose?.();
+  };
+  const onresize = () => close(false);
+  content.classList.add("floating");
+  if (narrow) content.classList.add("fromBelow");
+  content.addEventListener("keydown", onkey);
+  document.addEventListener("pointerdown", outside, true);
+  window.addEventListener("resize", onresize);
+  if (shade) home.append(shade);
+  home.append(content);
+  if (!narrow) place(content, anchor, more.point);
+  if (anchor.hasAttribute("aria-expanded")) anchor.setAttribute("aria-expanded", "true");
+  open = { content, close };
+  return close;
+}
+
+/** Below the anchor where there is room, else above; never over the edge of the window. */
+function place(content, anchor, point) {
+  const at = point ? new DOMRect(point.x, point.y, 0, 0) : anchor.getBoundingClientRect();
+  const box = content.getBoundingClientRect();
+  const margin = 8;
+  const below = at.bottom + 4;
+  const above = at.top - box.height - 4;
+  const top = below + box.height + margin <= innerHeight || above < margin ? below : above;
+  const left = at.left + box.width + margin <= innerWidth ? at.left : at.right - box.width;
+  content.style.setProperty("top", `${Math.max(margin, Math.min(top, innerHeight - box.height - margin))}px`);
+  content.style.setProperty("left", `${Math.max(margin, Math.min(left, innerWidth - box.width - margin))}px`);
+}
+
+/**
+ * @param {HTMLElement} anchor @param {string} label @param {MenuItem[]} items
+ * @param {{point?: {x: number, y: number}, onclose?: () => void}} [more]
+ */
+export function openMenu(anchor, label, items, more = {}) {
+  const menu = h("div", { class: "menu", role: "menu", "aria-label": label });
+  let close = () => {};
+  for (const item of items) {
+    if (!item) continue;
+    if (item === "line") {
+      menu.append(h("hr"));
+      continue;
+    }
+    const act = () => {
+      if (item.disabled) return;
+      close();
+      item.act?.();
+    };
+    const checkable = item.checked !== undefined;
+    const attributes = {
+      type: "button",
+      role: checkable ? "menuitemradio" : "menuitem",
+      "aria-checked": checkable ? String(item.checked) : null,
+      "aria-disabled": item.disabled ? "true" : null,
+      class: item.danger ? "danger" : null,
+      tabindex: "-1",
+      onclick: act,
+    };
+    const end = checkable ? item.checked && icon("check", "s end") : item.end && h("span", { class: "end num" }, item.end);
+    menu.append(h("button", attributes, item.icon && icon(item.icon), h("span", null, item.text), end));
+  }
+  menu.addEventListener("keydown", (event) => moveInMenu(menu, event));
+  close = openPopover(anchor, menu, more);
+  firstItem(menu)?.focus();
+  return close;
+}
+
+const itemsOf = (menu) => [...menu.querySelectorAll("[role^=menuitem]")];
+const firstItem = (menu) => itemsOf(menu)[0];
+
+function moveInMenu(menu, event) {
+  const items = itemsOf(menu);
+  const at = items.indexOf(document.activeElement);
+  const next = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[event.key];
+  if (next === undefined) return;
+  event.preventDefault();
+  items.at(next % items.length)?.focus();
+}

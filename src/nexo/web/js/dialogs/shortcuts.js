@@ -1,0 +1,26 @@
+/** The keys, on one sheet. */
+
+import { openDialog } from "../components/dialog.js";
+import { h } from "../dom.js";
+import { t } from "../i18n.js";
+
+const KEYS = [
+  ["Ctrl K", "key_find"],
+  ["Alt ↑ / Alt ↓", "key_next"],
+  ["Alt Shift ↑ / ↓", "key_next_unread"],
+  ["Enter", "key_send"],
+  ["Shift Enter", "key_newline"],
+  ["↑", "key_up"],
+  ["R", "key_reply"],
+  ["C", "key_copy"],
+  ["Delete", "key_recall"],
+  ["End", "key_end"],
+  ["Ctrl .", "key_details"],
+  ["Esc", "key_esc"],
+  ["?", "key_sheet"],
+];
+
+export function openShortcuts() {
+  const rows = KEYS.map(([keys, text]) => h("li", null, h("kbd", null, keys), h("span", null, t(text))));
+  openDialog({ title: t("shortcuts"), body: [h("ul", { class: "keysheet" }, rows)] });
+}

@@ -1,0 +1,85 @@
+/** Times, names and colours as people read them. */
+
+import { locale, t } from "./i18n.js";
+
+const DAY_MS = 86_400_000;
+const formats = new Map();
+
+function format(kind, options) {
+  const key = `${locale()} ${kind}`;
+  if (!formats.has(key)) formats.set(key, new Intl.DateTimeFormat(locale(), options));
+  return formats.get(key);
+}
+
+/** @param {number} ms */
+export const clock = (ms) => format("clock", { hour: "2-digit", minute: "2-digit" }).format(ms);
+
+/** @param {number} ms */
+export const clockSeconds = (ms) =>
+  format("seconds", { hour: "2-digit", minute: "2-digit", second: "2-digit" }).format(ms);
+
+/** @param {number} ms */
+export const fullTime = (ms) => format("full", { dateStyle: "medium", timeStyle: "short" }).format(ms);
+
+/** The local day as a number that grows by one. @param {number} ms */
+export function dayOf(ms) {
+  const date = new Date(ms);
+  return Math.floor((ms - date.getTimezoneOffset() * 60_000) / DAY_MS);
+}
+
+/** Above the messages of one day. @param {number} ms @param {number} [now] */
+export function dayName(ms, now = Date.now()) {
+  const ago = dayOf(now) - dayOf(ms);
+  if (ago === 0) return t("today");
+  if (ago === 1) return t("yesterday");
+  const sameYear = new Date(ms).getFullYear() === new Date(now).getFullYear();
+  if (ago > 1 && ago < 7) return format("weekday", { weekday: "long" }).format(ms);
+  if (sameYear) return format("day", { weekday: "long", day: "numeric", month: "long" }).format(ms);
+  return format("date", { day: "numeric", month: "long", year: "numeric" }).format(ms);
+}
+
+/** In the list of conversations: as short as it can be told. @param {number} ms @param {number} [now] */
+export function shortTime(ms, now = Date.now()) {
+  const ago = dayOf(now) - dayOf(ms);
+  if (ago <= 0) return clock(ms);
+  if (ago < 7) return format("short weekday", { weekday: "short" }).format(ms);
+  if (new Date(ms).getFullYear() === new Date(now).getFullYear())
+    return format("short day", { day: "numeric", month: "short" }).format(ms);
+  return format("short date", { day: "numeric", month: "numeric", year: "2-digit" }).format(ms);
+}
+
+/** 102 s as 1:42. @param {number} ms */
+export function countdown(ms) {
+  const s = Math.max(0, Math.ceil(ms / 1000));
+  return `${Math.floor(s / 60)}:${String(s % 60).padStart(2, "0")}`;
+}
+
+/** @param {number} count */
+export const counted = (count) => (count > 999 ? "999+" : String(count));
+
+const IDEOGRAPH = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u;
+
+/** Two letters for an avatar. @param {string} name @param {boolean} isGroup */
+export function initials(name, isGroup) {
+  const letters = [...name.trim()];
+  if (letters.some((letter) => IDEOGRAPH.test(letter))) {
+    const signs = letters.filter((letter) => IDEOGRAPH.test(letter));
+    return (isGroup ? signs.slice(0, 2) : signs.slice(-2)).join("");
+  }
+  const words = name.match(/[\p{L}\p{N}]+/gu) ?? [];
+  if (words.length === 0) return letters[0] ?? "?";
+  if (words.length === 1) return [...words[0]].slice(0, 2).join("").toUpperCase();
+  return words.slice(0, 2).map((word) => [...word][0]).join("").toUpperCase();
+}
+
+/** One of twelve colours, the same for the same id everywhere. @param {string} id */
+export function hue(id) {
+  let hash = 241;
+  for (const byte of new TextEncoder().encode(id)) hash = (Math.imul(hash, 31) + byte) >>> 0;
+  return (Math.imul(hash, 2654435761) >>> 16) % 12;
+}
+
+/** The first name, where there is room for no more. @param {string} name */
+export function shortName(name) {
+  return IDEOGRAPH.test(name) ? name : (name.trim().split(/\s+/)[0] ?? name);
+}

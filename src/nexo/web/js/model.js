@@ -1,0 +1,211 @@
+/** What the page knows, between the SDK and the views: who is signed in, names, groups, connection, what is open. */
+
+import { Emitter, soon } from "./emitter.js";
+import { GroupBook } from "./groupbook.js";
+import { People } from "./people.js";
+import { Drafts } from "./prefs.js";
+import { GroupReceipts } from "./receipts.js";
+
+const PRESENCE_MAX = 100;
+const PRESENCE_AFTER_MS = 300;
+const SENT_TEXTS_MAX = 200;
+
+export class Model extends Emitter {
+  /** The conversation that is open, by its id. @type {string | null} */
+  openId = null;
+  connection = { state: "offline", reason: null, retryAt: null };
+  /** Since when it has not been connected. */
+  downSince = Date.now();
+  blocked = new Set();
+  receipts = new GroupReceipts();
+  listLoaded = false;
+  #skewMs = 0;
+  #sentTexts = new Map();
+  #filtered = new Set();
+  #withdrawn = new Map();
+  #wanted = [];
+  #presenceTimer = 0;
+  #listChanged = soon(() => this.emit("list"));
+  /** @type {(() => void)[]} */
+  #ends = [];
+
+  /** @param {any} client @param {any} settings what the server says of itself */
+  constructor(client, settings) {
+    super();
+    this.client = client;
+    this.settings = settings;
+    this.userId = client.userId;
+    this.people = new People(client, this.userId);
+    this.groups = new GroupBook(client, this.people, (groupId) => this.openId === `sg_${groupId}`);
+    this.drafts = new Drafts(this.userId);
+    this.#listen();
+  }
+
+  #listen() {
+    const { client } = this;
+    const on = (name, fn) => this.#ends.push(client.on(name, fn));
+    on("state", (state) => this.#stateChanged(state));
+    on("conversations", () => {
+      this.listLoaded = true;
+      this.#listChanged();
+    });
+    on("receipt", ({ type, userId, seq, conversation }) => {
+      if (conversation.type === "group") this.receipts.advance(conversation.id, userId, type, seq);
+      this.emit("receipt", conversation.id);
+    });
+    on("sent", ({ message }) => this.#sent(message));
+    on("presence", () => {
+      this.emit("presence");
+      this.#listChanged();
+    });
+    on("typing", () => this.#listChanged());
+    on("withdrawn", ({ serverMsgId, conversation }) => {
+      this.#withdrawn.set(conversation.id, [...(this.#withdrawn.get(conversation.id) ?? []), serverMsgId]);
+      this.emit("withdrawn", conversation.id);
+    });
+    this.#ends.push(this.people.on("change", this.#listChanged), this.groups.on("change", this.#listChanged));
+  }
+
+  /** Signs in on the socket and loads what the list needs. Failures show in the connection's state. */
+  start() {
+    this.client.connect().catch(() => {});
+    this.people.refresh(this.userId).catch(() => {});
+    this.#loadBeside();
+  }
+
+  async #loadBeside() {
+    await Promise.allSettled([
+      this.groups.loadMine(),
+      this.client.users.blocks().then((ids) => {
+        this.blocked = new Set(ids);
+        this.emit("blocked");
+      }),
+    ]);
+  }
+
+  stop() {
+    for (const end of this.#ends.splice(0)) end();
+    clearTimeout(this.#presenceTimer);
+  }
+
+  // -- the connection ------------------------------------------------------------------------------------
+
+  get isConnected() {
+    return this.connection.state === "online" || this.connection.state === "syncing";
+  }
+
+  #stateChanged(state) {
+    const was = this.isConnected;
+    this.connection = state;
+    if (this.isConnected && !was) {
+      this.listLoaded ||= state.state === "online";
+      this.#loadBeside();
+    }
+    if (was && !this.isConnected) this.downSince = Date.now();
+    if (state.state === "online") this.listLoaded = true;
+    this.emit("connection", state);
+    this.#listChanged();
+  }
+
+  /** The server's clock, as well as it can be told from its last answers. */
+  now() {
+    return Date.now() + this.#skewMs;
+  }
+
+  /** Messages that wait in this browser. */
+  get waiting() {
+    if (this.client.pending) return this.client.pending.length;
+    return this.client.conversations.reduce((sum, conversation) => sum + conversation.pending.length, 0);
+  }
+
+  // -- people and conversations --------------------------------------------------------------------------
+
+  get me() {
+    return this.people.get(this.userId);
+  }
+
+  /** What a conversation is called and looks like. @param {any} conversation */
+  face(conversation) {
+    if (conversation.type === "group") {
+      const info = this.groups.info(conversation.groupId);
+      return { id: conversation.groupId, name: info?.name || conversation.groupId, avatar: info?.avatar, isGroup: true, online: false };
+    }
+    return this.personFace(conversation.peerId);
+  }
+
+  /** @param {string} userId */
+  personFace(userId) {
+    const person = this.people.get(userId);
+    return { id: userId, name: person.nickname || userId, avatar: person.avatar, isGroup: false, online: this.isOnline(userId) };
+  }
+
+  /** Only a live connection can know. @param {string} userId */
+  isOnline(userId) {
+    if (!this.isConnected) return false;
+    return userId === this.userId || this.client.presence.of(userId)?.online === true;
+  }
+
+  /** Whose presence the page shows now; the first ones count when there are too many. @param {string[]} userIds */
+  watch(userIds) {
+    this.#wanted = userIds;
+    if (this.#presenceTimer) return;
+    this.#presenceTimer = window.setTimeout(() => {
+      this.#presenceTimer = 0;
+      const unique = [...new Set(this.#wanted)].filter((id) => id !== this.userId).slice(0, PRESENCE_MAX);
+      const key = [...unique].sort().join(" ");
+      if (key === this.watched) return;
+      const gone = (this.watched ?? "").split(" ").filter((id) => id && !unique.includes(id));
+      this.watched = key;
+      if (gone.length) this.client.presence.unsubscribe(gone);
+      if (unique.length) this.client.presence.subscribe(unique);
+    }, PRESENCE_AFTER_MS);
+  }
+
+  // -- sending -------------------------------------------------------------------------------------------
+
+  /** @param {any} conversation @param {any} content @param {any} options */
+  send(conversation, content, options = {}) {
+    const sent = conversation.send(content, options);
+    if (typeof content === "string") {
+      this.#sentTexts.set(sent.clientMsgId, content);
+      if (this.#sentTexts.size > SENT_TEXTS_MAX) this.#sentTexts.delete(this.#sentTexts.keys().next().value);
+    }
+    return sent;
+  }
+
+  #sent(message) {
+    this.#skewMs = message.sendAt - Date.now();
+    const text = this.#sentTexts.get(message.clientMsgId);
+    this.#sentTexts.delete(message.clientMsgId);
+    if (text !== undefined && text !== message.content && message.status === 0) this.#filtered.add(message.clientMsgId);
+  }
+
+  /** The server stored other words than were written. @param {string | null} clientMsgId */
+  wasFiltered(clientMsgId) {
+    return this.#filtered.has(clientMsgId);
+  }
+
+  /** Provisional copies that were taken back. @param {string} conversationId @returns {string[]} */
+  withdrawn(conversationId) {
+    return this.#withdrawn.get(conversationId) ?? [];
+  }
+
+  /** @param {string} userId @param {boolean} on */
+  async block(userId, on) {
+    const ids = on ? await this.client.users.block(userId) : await this.client.users.unblock(userId);
+    this.blocked = new Set(Array.isArray(ids) ? ids : await this.client.users.blocks());
+    this.emit("blocked");
+  }
+
+  // -- counting ------------------------------------------------------------------------------------------
+
+  /** Unread messages of conversations that are not muted: what the title says. */
+  get unread() {
+    return this.client.conversations.reduce((sum, one) => sum + (one.recvMsgOpt === 0 ? one.unread : 0), 0);
+  }
+
+  /** How many messages that were missed are still to come. */
+  get missing() {
+    return this.client.conversations.reduce((sum, one) => sum + Math.max(0, one.headSeq - one.syncedSeq), 0);
+  }
+}

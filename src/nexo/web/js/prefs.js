@@ -1,0 +1,91 @@
+/** What this browser remembers: settings of the page, drafts, known names. Storage may be closed or full: then it forgets. */
+
+const PREFIX = "nexo.";
+
+/** @param {string} key @returns {any} */
+export function remembered(key) {
+  try {
+    const text = localStorage.getItem(PREFIX + key);
+    return text === null ? null : JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** @param {string} key @param {any} value null forgets */
+export function remember(key, value) {
+  try {
+    if (value === null) localStorage.removeItem(PREFIX + key);
+    else localStorage.setItem(PREFIX + key, JSON.stringify(value));
+  } catch {
+    // nothing depends on it
+  }
+}
+
+/** @param {string} prefix */
+export function forgetAll(prefix) {
+  try {
+    for (const key of Object.keys(localStorage)) if (key.startsWith(PREFIX + prefix)) localStorage.removeItem(key);
+  } catch {
+    // nothing depends on it
+  }
+}
+
+/** @returns {"system" | "light" | "dark"} */
+export function theme() {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen === "light" || chosen === "dark" ? chosen : "system";
+}
+
+/** @param {"system" | "light" | "dark"} chosen */
+export function setTheme(chosen) {
+  const root = document.documentElement;
+  try {
+    if (chosen === "system") localStorage.removeItem(PREFIX + "theme");
+    else localStorage.setItem(PREFIX + "theme", chosen); // as it is: theme.js reads it before anything else runs
+  } catch {
+    // for this page only, then
+  }
+  if (chosen === "system") delete root.dataset.theme;
+  else root.dataset.theme = chosen;
+}
+
+/** The unsent text of each conversation: it survives reloads, and other tabs see it when they open the conversation. */
+export class Drafts {
+  #user;
+  #reply = new Map();
+
+  /** @param {string} userId */
+  constructor(userId) {
+    this.#user = userId;
+  }
+
+  /** @param {string} conversationId @returns {string} */
+  text(conversationId) {
+    return remembered(this.#key(conversationId)) ?? "";
+  }
+
+  /** @param {string} conversationId @param {string} text */
+  setText(conversationId, text) {
+    remember(this.#key(conversationId), text.trim() ? text : null);
+  }
+
+  /** What the draft answers. @param {string} conversationId */
+  reply(conversationId) {
+    return this.#reply.get(conversationId) ?? null;
+  }
+
+  /** @param {string} conversationId @param {any} message */
+  setReply(conversationId, message) {
+    if (message) this.#reply.set(conversationId, message);
+    else this.#reply.delete(conversationId);
+  }
+
+  forget() {
+    forgetAll(`draft.${this.#user}.`);
+  }
+
+  #key(conversationId) {
+    return `draft.${this.#user}.${conversationId}`;
+  }
+}

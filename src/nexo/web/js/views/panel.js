@@ -1,0 +1,208 @@
+/** The details of a conversation: the person, or the group with its members and settings. */
+
+import { avatar } from "../components/avatar.js";
+import { toast } from "../components/toast.js";
+import { askBlock, hide, setMuted, setPinned } from "../dialogs/conversation.js";
+import { askDismiss, askLeave, muteAll, openEditGroup, openInvite, openMemberMenu, openRequests } from "../dialogs/group.js";
+import { button, fill, h, icon, iconButton } from "../dom.js";
+import { Endings, soon } from "../emitter.js";
+import { counted } from "../format.js";
+import { t } from "../i18n.js";
+import { addressOf, go } from "../router.js";
+
+const MEMBERS_FIRST = 100;
+
+export class Panel {
+  #ends = new Endings();
+  #shownMembers = MEMBERS_FIRST;
+  #update = soon(() => this.#draw());
+
+  /** @param {any} model @param {any} conversation */
+  constructor(model, conversation) {
+    this.model = model;
+    this.conversation = conversation;
+    const isGroup = conversation.type === "group";
+    this.title = t(isGroup ? "group_details" : "person_details");
+    this.bar = h("div", { class: "bar" });
+    this.body = h("div", { class: "scroll" });
+    this.element = h("aside", { class: "panel", "aria-label": this.title }, this.bar, this.body);
+    this.#ends.add(
+      conversation.on("change", this.#update),
+      model.groups.on("change", this.#update),
+      model.people.on("change", this.#update),
+      model.on("presence", this.#update),
+      model.on("connection", this.#update),
+      model.on("blocked", this.#update),
+    );
+    if (isGroup) model.groups.look(conversation.groupId);
+    else model.people.refresh(conversation.peerId).catch(() => {});
+    this.#draw();
+  }
+
+  end() {
+    this.#ends.run();
+  }
+
+  #draw() {
+    const { conversation, model } = this;
+    const key = this.#key();
+    if (key === this.shownKey) return;
+    this.shownKey = key;
+    const focused = this.element.contains(document.activeElement) ? document.activeElement?.dataset?.part : null;
+    const scrolled = this.body.scrollTop;
+    const mayEdit = conversation.type === "group" && this.#isAlive && model.groups.isManager(conversation.groupId);
+    fill(
+      this.bar,
+      h("span", { class: "narrow-only" }, h("a", { class: "iconbtn", href: addressOf(conversation.id), "aria-label": t("back_to_chat") }, icon("back"))),
+      h("h2", { class: "t" }, this.title),
+      mayEdit && iconButton("settings", t("edit_group"), { dataset: { part: "edit" }, onclick: () => openEditGroup(model, conversation.groupId) }),
+      h("span", { class: "wide-only" }, iconButton("close", t("close_details"), { dataset: { part: "close" }, onclick: () => go(conversation.id) })),
+    );
+    fill(this.body, conversation.type === "group" ? this.#group() : this.#person());
+    this.body.scrollTop = scrolled;
+    if (focused) this.element.querySelector(`[data-part="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  /** What is shown, to leave everything alone while nothing of it changes. */
+  #key() {
+    const { conversation, model } = this;
+    const own = [conversation.pinned, conversation.recvMsgOpt, this.#shownMembers, model.isConnected];
+    if (conversation.type === "single") return JSON.stringify([own, model.face(conversation), model.blocked.has(conversation.peerId)]);
+    const { groupId } = conversation;
+    const members = this.#members.map((member) => [member, model.personFace(member.userId)]);
+    return JSON.stringify([own, model.groups.info(groupId), members, model.groups.requests(groupId).length, model.groups.hasLeft(groupId)]);
+  }
+
+  get #isAlive() {
+    const { groupId } = this.conversation;
+    return this.model.groups.info(groupId)?.status === 0 && !this.model.groups.hasLeft(groupId);
+  }
+
+  /** Owner, admins, then who is online, then by name. */
+  get #members() {
+    const { model, conversation } = this;
+    const rank = { owner: 0, admin: 1, member: 2 };
+    const list = [...(model.groups.members(conversation.groupId)?.list ?? [])];
+    const online = new Map(list.map((member) => [member.userId, Number(model.isOnline(member.userId))]));
+    const name = new Map(list.map((member) => [member.userId, model.people.name(member.userId)]));
+    return list.sort(
+      (a, b) => rank[a.role] - rank[b.role] || online.get(b.userId) - online.get(a.userId) || name.get(a.userId).localeCompare(name.get(b.userId)),
+    );
+  }
+
+  #switch(part, iconName, text, on, act) {
+    const attributes = { type: "button", class: "prow", role: "switch", "aria-checked": String(on), dataset: { part }, onclick: () => act(!on) };
+    return h("button", attributes, icon(iconName), h("span", null, text), h("span", { class: "end" }, h("span", { class: "switch", "aria-hidden": "true" })));
+  }
+
+  #row(part, iconName, text, act, { danger = false, end = null } = {}) {
+    const attributes = { type: "button", class: danger ? "prow danger" : "prow", dataset: { part }, onclick: act };
+    return h("button", attributes, icon(iconName), h("span", null, text), end && h("span", { class: "end" }, end));
+  }
+
+  #common() {
+    const { conversation } = this;
+    return [
+      this.#switch("pin", "pin", t("pin_conversation"), Boolean(conversation.pinned), (on) => setPinned(conversation, on)),
+      this.#switch("mute", "belloff", t("mute_notifications"), conversation.recvMsgOpt !== 0, (on) => setMuted(conversation, on)),
+      this.#row("hide", "hide", t("hide_conversation"), () => hide(conversation)),
+    ];
+  }
+
+  #person() {
+    const { model, conversation } = this;
+    const face = model.face(conversation);
+    const isBlocked = model.blocked.has(conversation.peerId);
+    return [
+      h("div", { class: "pgroup" }, avatar({ ...face, online: false }, "s72"), h("h3", { class: "big" }, face.name), h("p", null, model.isConnected ? t(face.online ? "online" : "offline") : "")),
+      h("section", { class: "psec" }, h("h3", null, t("user_id")), this.#copyLine(conversation.peerId)),
+      h("section", { class: "psec" }, this.#common()),
+      h("section", { class: "psec" }, this.#row("block", "ban", t(isBlocked ? "unblock" : "block"), () => askBlock(model, conversation.peerId, !isBlocked), { danger: !isBlocked })),
+    ];
+  }
+
+  #copyLine(text) {
+    const copy = async () => {
+      try {
+        await navigator.clipboard.writeText(text);
+        toast(t("copied"));
+      } catch {
+        toast(t("copy_failed"), { bad: true });
+      }
+    };
+    return h("p", { class: "copyline" }, h("code", { class: "ell" }, text), iconButton("copy", t("copy"), { dataset: { part: "copy" }, onclick: copy }, "s"));
+  }
+
+  #group() {
+    const { model, conversation } = this;
+    const { groupId } = conversation;
+    const info = model.groups.info(groupId);
+    const face = model.face(conversation);
+    const head = h("div", { class: "pgroup" }, avatar(face, "s72"), h("h3", { class: "big" }, face.name), info?.introduction && h("p", null, info.introduction));
+    if (!info) return [head];
+    const isManager = model.groups.isManager(groupId);
+    const requests = model.groups.requests(groupId).length;
+    return [
+      head,
+      info.announcement && h("section", { class: "psec" }, h("h3", null, t("announcement")), h("p", { class: "pre" }, info.announcement)),
+      h("section", { class: "psec" }, h("h3", null, t("group_id")), this.#copyLine(groupId)),
+      this.#isAlive &&
+        isManager &&
+        requests > 0 &&
+        h("section", { class: "psec" }, this.#row("requests", "useradd", t("join_requests"), () => openRequests(model, groupId), { end: [h("span", { class: "badge" }, counted(requests)), icon("next", "s")] })),
+      this.#isAlive && this.#memberSection(info, isManager),
+      h("section", { class: "psec" }, this.#common(), this.#isAlive && isManager && this.#managing(info)),
+      this.#isAlive && h("section", { class: "psec" }, this.#ending(info)),
+    ];
+  }
+
+  #managing(info) {
+    const { model } = this;
+    const isOn = info.muteUntil === -1 || info.muteUntil > model.now();
+    return [
+      this.#switch("muteall", "speakoff", t("only_admins_write"), isOn, (on) => muteAll(model, info.groupId, on)),
+      this.#row("policy", "useradd", t("who_can_join"), () => openEditGroup(model, info.groupId), { end: [t(`join_${info.joinPolicy}`), icon("next", "s")] }),
+    ];
+  }
+
+  #ending(info) {
+    const { model } = this;
+    if (info.ownerId === model.userId) return this.#row("dismiss", "leave", t("dismiss_group"), () => askDismiss(model, info.groupId), { danger: true });
+    return this.#row("leave", "leave", t("leave_group"), () => askLeave(model, info.groupId), { danger: true });
+  }
+
+  #memberSection(info, isManager) {
+    const { model } = this;
+    const members = this.#members;
+    const known = model.groups.members(info.groupId);
+    const online = members.filter(({ userId }) => model.isOnline(userId)).length;
+    const all = t("n_members", { n: info.memberCount });
+    const text = model.isConnected && known && !known.nextCursor && members.length <= 100 ? t("members_online", { members: all, n: online }) : all;
+    const mayInvite = info.joinPolicy !== "invite" || isManager;
+    const invite = mayInvite && button(t("invite"), { class: "quiet small", dataset: { part: "invite" }, onclick: () => openInvite(model, info.groupId) }, "useradd");
+    const rows = members.slice(0, this.#shownMembers).map((member) => this.#member(info, member));
+    const hasMore = members.length > this.#shownMembers || known?.nextCursor;
+    const more = hasMore && button(t("show_more"), { class: "quiet small", dataset: { part: "more" }, onclick: () => this.#moreMembers(info.groupId) });
+    return h("section", { class: "psec" }, h("h3", null, text, invite), h("ul", null, rows), more);
+  }
+
+  async #moreMembers(groupId) {
+    this.#shownMembers += MEMBERS_FIRST;
+    if (this.#shownMembers > this.#members.length) await this.model.groups.loadMoreMembers(groupId).catch(() => {});
+    this.#draw();
+  }
+
+  #member(info, member) {
+    const { model } = this;
+    const face = model.personFace(member.userId);
+    const isMe = member.userId === model.userId;
+    const isMuted = member.mutedUntil === -1 || member.mutedUntil > model.now();
+    const state = !model.isConnected ? "" : t(face.online ? "online" : "offline");
+    const sub = isMuted ? [icon("speakoff", "xs"), t("muted_member")] : state;
+    const tag = member.role === "owner" ? h("span", { class: "tag own" }, t("role_owner")) : member.role === "admin" ? h("span", { class: "tag" }, t("role_admin")) : h("span");
+    const manage = iconButton("more", t("manage_x", { name: face.name }), { "aria-haspopup": "menu", "aria-expanded": "false", dataset: { part: `member ${member.userId}` } }, "s");
+    manage.addEventListener("click", () => openMemberMenu(model, info.groupId, member, manage));
+    const name = isMe ? t("name_you", { name: face.name }) : face.name;
+    return h("li", { class: "member" }, avatar(face, "s36"), h("span", { class: "ell" }, h("span", { class: "name ell" }, name), h("span", { class: "sub" }, sub)), tag, isMe ? h("span") : manage);
+  }
+}
