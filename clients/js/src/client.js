@@ -14,11 +14,13 @@ import { OutgoingMessage } from "./outgoing.js";
 import { Presence } from "./presence.js";
 import { Sessions } from "./sessions.js";
 import { Shell } from "./shell.js";
+import { FallbackStorage } from "./storage/fallback.js";
 import { IndexedDbStorage } from "./storage/indexeddb.js";
 import { MemoryStorage } from "./storage/memory.js";
 import { Users } from "./users.js";
 
 /** @import { Chat } from "./core/chat.js" */
+/** @import { Link } from "./core/link.js" */
 /** @import { Message, OnlineUser, OutboxItem, PlacedMessage, SendOptions, Session, State, StateChange, Storage, User } from "./types.js" */
 
 /**
@@ -87,11 +89,12 @@ export class NexoClient extends Emitter {
     super();
     const { url, storage, deviceId, platformId = 5, WebSocket = globalThis.WebSocket, fetch = globalThis.fetch } = options;
     this._options = { ...DEFAULTS, random: Math.random, ...definedOnly(options) };
-    this._clock = () => Date.now();
+    // does not go back when somebody sets the clock
+    this._clock = () => performance.timeOrigin + performance.now();
     this._ids = new MessageIds(random);
     this._http = new Http(url, fetch);
     this._locks = new Locks();
-    this.storage = storage ?? defaultStorage(url);
+    this.storage = storage ?? defaultStorage(url, (error) => this._failed(error));
     this._WebSocket = WebSocket;
     this._sessions = new Sessions(this._http, this.storage, this._locks, {
       deviceId,
@@ -150,7 +153,7 @@ export class NexoClient extends Emitter {
 
   /** @param {{userId: string, password: string}} credentials */
   async login({ userId, password }) {
-    await this._leave();
+    if (this._shell && this._shell.userId !== userId) await this._leave();
     return this._begin(await this._sessions.login(userId, password));
   }
 
@@ -160,6 +163,7 @@ export class NexoClient extends Emitter {
    * @returns {Promise<boolean>} whether there was one
    */
   async restore(session) {
+    if (session && this._shell && this._shell.userId !== session.userId) await this._leave();
     const found = await this._sessions.restore(session);
     if (found) await this._begin(found);
     return found !== null;
@@ -198,6 +202,7 @@ export class NexoClient extends Emitter {
    * @returns {Promise<void>}
    */
   async connect() {
+    if (!this._WebSocket) throw new NexoError("no_websocket", "There is none here: pass a class as the option WebSocket");
     if (!this.session && !(await this.restore())) throw new NexoError("unauthorized", "Sign in first");
     const shell = this._needShell();
     if (!this._isStarted) this._hookNetwork();
@@ -232,16 +237,21 @@ export class NexoClient extends Emitter {
   }
 
   _hookNetwork() {
-    const target = typeof globalThis.addEventListener === "function" ? globalThis : null;
-    if (!target || typeof globalThis.navigator?.onLine !== "boolean") return;
-    const up = () => this._shell?.drive((engine) => engine.link.networkUp(this._clock()));
-    const down = () => this._shell?.drive((engine) => engine.link.networkDown(this._clock()));
-    target.addEventListener("online", up);
-    target.addEventListener("offline", down);
-    this._unhook.push(
-      () => target.removeEventListener("online", up),
-      () => target.removeEventListener("offline", down),
-    );
+    const { addEventListener, document, navigator } = globalThis;
+    if (typeof addEventListener !== "function" || typeof navigator?.onLine !== "boolean") return; // not a browser
+    /** @param {EventTarget} target @param {string} name @param {(link: Link, now: number) => void} react */
+    const hook = (target, name, react) => {
+      const heard = () => this._shell?.drive((engine) => react(engine.link, this._clock()));
+      target.addEventListener(name, heard);
+      this._unhook.push(() => target.removeEventListener(name, heard));
+    };
+    hook(globalThis, "online", (link, now) => link.networkUp(now));
+    hook(globalThis, "offline", (link, now) => link.networkDown(now));
+    if (document) {
+      hook(document, "visibilitychange", (link, now) => {
+        if (document.visibilityState === "visible") link.wake(now);
+      });
+    }
   }
 
   // -- conversations ----------------------------------------------------------------------------------------
@@ -483,7 +493,7 @@ export class NexoClient extends Emitter {
       mentions: [...mentions],
       replyTo,
       extra,
-      createdAt: now,
+      createdAt: Math.round(now),
       wasSent: false,
       error: null,
     });
@@ -638,7 +648,12 @@ function random() {
   return /** @type {number} */ (crypto.getRandomValues(new Uint32Array(1))[0]) / 2 ** 32;
 }
 
-/** @param {string} url */
-function defaultStorage(url) {
-  return globalThis.indexedDB ? new IndexedDbStorage(`nexo ${new URL(url, globalThis.location?.href).href}`) : new MemoryStorage();
+/**
+ * @param {string} url
+ * @param {(error: unknown) => void} failed
+ */
+function defaultStorage(url, failed) {
+  if (!globalThis.indexedDB) return new MemoryStorage();
+  const name = `nexo ${new URL(url, globalThis.location?.href).href}`;
+  return new FallbackStorage(new IndexedDbStorage(name), failed);
 }

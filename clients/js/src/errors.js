@@ -1,6 +1,8 @@
-// The one error class. `reason` is a name of docs/errors.md, or one of the SDK's own: network, timeout, offline, closed.
+// The one error class. `reason` is a name of docs/errors.md, or one of the SDK's own: network, timeout, bad_reply, …
 
-const TRANSIENT = new Set(["network", "timeout", "offline", "server_busy", "internal_error", "too_many_requests"]);
+const TRANSIENT = new Set([
+  "network", "timeout", "bad_reply", "server_busy", "internal_error", "too_many_requests", "server_shutdown",
+]); // prettier-ignore
 
 export class NexoError extends Error {
   /**
@@ -21,6 +23,6 @@ export class NexoError extends Error {
 
   /** Whether trying again may help. */
   get isTransient() {
-    return TRANSIENT.has(this.reason) || this.status >= 502;
+    return TRANSIENT.has(this.reason);
   }
 }

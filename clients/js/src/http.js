@@ -33,7 +33,11 @@ export class Http {
     if (hasBody) headers["Content-Type"] = "application/json";
     if (token) headers.Authorization = `Bearer ${token}`;
     const body = hasBody ? JSON.stringify(params) : undefined;
-    const { status, reply } = await this._request(this._url + path + query, { method, headers, body });
+    const { status, reply } = await this._request(this._url + path + query, { method, headers, body }).catch((error) => {
+      // an idle connection that the server closed meanwhile: asking again does no harm
+      if (method !== "GET" || error.reason !== "network") throw error;
+      return this._request(this._url + path + query, { method, headers });
+    });
     if (reply?.err_code === 0) return reply.data;
     const reason = typeof reply?.err_msg === "string" ? reply.err_msg : "bad_reply";
     const retryAfterMs = reply?.retry_after_ms ?? reply?.data?.retry_after_ms ?? 0;

@@ -95,9 +95,8 @@ export class Shell {
   }
 
   async start() {
-    await this.loaded.catch(() => {});
-    if (this._isShut) return;
-    this._release ??= await this._around.locks.hold(this._lockName(this._around.instanceId));
+    await this.loaded.catch(() => {}); // what could not be read has been told
+    if (!this._release) await this._hold();
     this.drive((engine) => engine.start());
   }
 
@@ -194,7 +193,15 @@ export class Shell {
     return `nexo ${this._around.socketUrl} ${this.userId} ${instanceId}`;
   }
 
+  /** Tell other tabs that this one lives. */
+  async _hold() {
+    const release = await this._around.locks.hold(this._lockName(this._around.instanceId));
+    if (this._isShut || this._release) release();
+    else this._release = release;
+  }
+
   async _load() {
+    await this._hold();
     const prefix = `baselines/${this.userId}/`;
     for (const [key, seq] of await this._around.storage.entries(prefix)) {
       this.engine.baselines.set(key.slice(prefix.length), seq);

@@ -302,7 +302,13 @@ export class Chat {
   /** @type {import("./counter.js").Count} */
   _countUnread = (low, high) => this.window.count(low, high, (message) => isCountable(message, this.userId));
 
-  /** @type {import("./counter.js").Count} */
-  _countMentions = (low, high) =>
-    this.window.count(low, high, (message) => message.important && isCountable(message, this.userId));
+  /**
+   * A recalled message does not tell any more whom it mentioned, and counts all the same.
+   * @type {import("./counter.js").Count}
+   */
+  _countMentions = (low, high) => {
+    const blanked = this.window.count(low, high, (message) => message.status === 1 && !message.important);
+    if (blanked !== 0) return null;
+    return this.window.count(low, high, (message) => message.important && isCountable(message, this.userId));
+  };
 }

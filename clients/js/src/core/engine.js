@@ -207,7 +207,7 @@ export class Engine {
       case "AUTH_OK":
         return this._signedIn(now, frame);
       case "AUTH_FAIL":
-        return this.link.explain(frame.reason, frame.retryAfterMs ?? 0);
+        return this.link.explain(now, frame.reason, frame.retryAfterMs ?? 0);
       case "SYNC":
         return this._synced(now, frame);
       case "RESYNC":
@@ -501,7 +501,7 @@ export class Engine {
   _error(now, frame) {
     const { reason, clientMsgId, detail = "", retryAfterMs = 0 } = frame;
     if (clientMsgId === undefined) {
-      if (EXPLAINING.has(reason) || reason === "too_many_requests") this.link.explain(reason, retryAfterMs);
+      if (EXPLAINING.has(reason) || reason === "too_many_requests") this.link.explain(now, reason, retryAfterMs);
       if (!EXPLAINING.has(reason)) this._host.emit("error", frame);
       return;
     }

@@ -43,8 +43,9 @@ export class MessageIds {
 
   /** @param {number} nowMs */
   next(nowMs) {
-    if (nowMs > this._lastMs) {
-      this._lastMs = Math.floor(nowMs);
+    const ms = Math.floor(nowMs);
+    if (ms > this._lastMs) {
+      this._lastMs = ms;
       this._count = 0;
     } else {
       this._count += 1;

@@ -4,6 +4,8 @@ import { Backoff } from "./backoff.js";
 import { Timers } from "./timers.js";
 
 const STABLE_MS = 10_000; // after that long the next trouble is a new one
+const EXPLAINED_MS = 2000; // an error and the close it announces come together
+const PROBE_AFTER_MS = 5000;
 const FATAL = [4000, 4499];
 const FORGET_SESSION = new Set(["session_invalid", "unauthorized", "reauth_uid_mismatch"]);
 
@@ -49,8 +51,8 @@ export class Link {
     this._heardAt = 0;
     this._hintMs = 0;
     this._isExpired = false;
-    /** @type {string | null} */
-    this._lastError = null;
+    /** Why the connection is about to end. @type {{reason: string, at: number} | null} */
+    this._explained = null;
   }
 
   get isReady() {
@@ -89,6 +91,15 @@ export class Link {
     if (this.phase === "idle" || this.phase === "ended") return;
     this._leave(1000);
     this._wait(now, "offline");
+  }
+
+  /** The device was asleep, or the user looks again: find out at once whether the connection still lives. @param {number} now */
+  wake(now) {
+    if (this.phase === "waiting" && this._isNetworkUp) this._connect(now);
+    else if (this.phase === "ready" && now - this._heardAt > PROBE_AFTER_MS) {
+      this._host.send({ type: "PING" });
+      this.asked(now);
+    }
   }
 
   // -- what happens -----------------------------------------------------------------------------------------
@@ -143,7 +154,7 @@ export class Link {
     this.timers.clear("connect");
     this._heartbeatMs = this._options.heartbeatMs || heartbeatMs || 30_000;
     this._hintMs = 0;
-    this._lastError = null;
+    this._explained = null;
     this.timers.set("heartbeat", now + this._heartbeatMs, this._beat);
     this.timers.set("stable", now + STABLE_MS, () => this._backoff.reset());
     this._to("ready", null);
@@ -151,11 +162,12 @@ export class Link {
 
   /**
    * AUTH_FAIL or an ERROR that belongs to no request: the close that follows is explained by it.
+   * @param {number} now
    * @param {string} reason
    * @param {number} retryAfterMs
    */
-  explain(reason, retryAfterMs) {
-    this._lastError = reason;
+  explain(now, reason, retryAfterMs) {
+    this._explained = { reason, at: now };
     this._hintMs = retryAfterMs;
     if (reason === "token_expired") this._isExpired = true;
   }
@@ -167,7 +179,10 @@ export class Link {
    */
   lost(now, code) {
     if (this.phase === "idle" || this.phase === "ended" || this.phase === "waiting") return;
-    const reason = this._lastError ?? "network";
+    const explained = this._explained;
+    const isExplained = explained !== null && now - explained.at <= EXPLAINED_MS;
+    const reason = isExplained ? explained.reason : "network";
+    if (!isExplained) this._hintMs = 0;
     this._leave(0);
     if (code === 4603) this._isExpired = true;
     const isFatal = code >= /** @type {number} */ (FATAL[0]) && code <= /** @type {number} */ (FATAL[1]);
@@ -206,7 +221,7 @@ export class Link {
     }
     const isExpired = this._isExpired;
     this._isExpired = false;
-    this._lastError = null;
+    this._explained = null;
     this._to("token", this.reason);
     this._host.needToken(isExpired);
   }
@@ -237,8 +252,9 @@ export class Link {
   _leave(code) {
     const hadSocket = this.phase === "opening" || this.phase === "signing_in" || this.phase === "ready";
     this.timers.clearAll();
-    if (hadSocket && code > 0) this._host.drop(code);
-    if (hadSocket) this._host.disconnected();
+    if (!hadSocket) return;
+    if (code > 0) this._host.drop(code);
+    this._host.disconnected();
   }
 
   /** @param {Phase} phase @param {string | null} reason @param {number | null} [retryAt] */
