@@ -33,6 +33,7 @@ GROUPS = {
     "copy-store": Group("nexo.cli.copy_store", "Copy a whole store to another database, of any engine."),
     "import-legacy": Group("nexo.cli.import_legacy", "Import a database with t_* tables and id cursors."),
     "config": Group("nexo.cli.config", "Show, check and explain the configuration."),
+    "bench": Group("nexo.cli.bench", "Put a server under load and prove that nothing is lost."),
     "docs": Group("nexo.cli.docs", "Print or write the generated pages of the documentation.", hidden=True),
 }
 

@@ -1,0 +1,1 @@
+"""What the people of a run do, one module per kind of thing."""
