@@ -71,7 +71,6 @@ class Neighbours:
                 self._tell(telegram)
             case telegrams.Happened(event, epoch, added, left):
                 self._receipts.remember(event)
-                self._audiences.forget(event.conversation_id)
                 self._pushing.happened_elsewhere(event, epoch, added, left)
             case telegrams.Types(sender_id, conversation_id, epoch, on):
                 self._pushing.typing_elsewhere(sender_id, conversation_id, epoch, on)

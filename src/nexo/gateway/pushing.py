@@ -20,6 +20,7 @@ from nexo.gateway.audiences import Audiences
 from nexo.gateway.connection import Connection
 from nexo.gateway.elsewhere import Elsewhere
 from nexo.gateway.hub import Hub
+from nexo.gateway.turns import Turns
 from nexo.gateway.websocket import text_frame
 from nexo.ids import AT_ALL, group_of
 from nexo.metrics import families as f
@@ -73,6 +74,7 @@ class Pushing:
         self._heads_s = heads_s
         self._sends = sends
         self._elsewhere = elsewhere
+        self._turns = None if elsewhere is None else Turns()
         self._given = self._noticed = self._noted = 0
 
     def samples(self) -> Iterable[Sample]:
@@ -92,16 +94,18 @@ class Pushing:
         elsewhere = self._elsewhere
 
         def deliver(audience: Audience) -> None:
-            self._deliver(message, audience, origin, sent.quoted_seq, (), since)
-            if elsewhere is not None:
+            if elsewhere is None:
+                self._deliver(message, audience, origin, sent.quoted_seq, (), since)
+            else:
                 elsewhere.said(sent, audience)
+                self._in_turn(message, audience, origin, sent.quoted_seq, (), since)
 
         self._audiences.with_audience(message.conversation_id, sent.member_epoch, deliver)
 
     def said_elsewhere(self, message: Message, epoch: int, quoted_seq: int | None) -> None:
         """Another instance has told its own; these are the ones who are here."""
         self._audiences.with_audience(
-            message.conversation_id, epoch, lambda audience: self._deliver(message, audience, None, quoted_seq, ())
+            message.conversation_id, epoch, lambda audience: self._in_turn(message, audience, None, quoted_seq, ())
         )
 
     def recalled(self, recall: Recall) -> None:
@@ -121,9 +125,9 @@ class Pushing:
         self, event: Message, epoch: int, added: Sequence[str], left: Sequence[str], elsewhere: Elsewhere | None
     ) -> None:
         def deliver(audience: Audience) -> None:
-            self._deliver(event, audience, None, None, left)
             if elsewhere is not None:
                 elsewhere.happened(event, epoch, audience, added, left)
+            self._in_turn(event, audience, None, None, left)
 
         newcomers = [user_id for user_id in added if self._hub.of(user_id)]
         self._audiences.with_audience(
@@ -146,6 +150,22 @@ class Pushing:
         """Nobody knows who should have been told: everybody here asks for themselves."""
         for user_id in list(self._hub.online_users()):
             self.resync(user_id, "push_lost", [conversation_id])
+
+    def _in_turn(
+        self,
+        message: Message,
+        audience: Audience,
+        origin: Connection | None,
+        quoted_seq: int | None,
+        also: Sequence[str],
+        since: float = 0.0,
+    ) -> None:
+        """What comes from several instances at once is put in order."""
+        push = partial(self._deliver, message, audience, origin, quoted_seq, also, since)
+        if self._turns is None:
+            push()
+        else:
+            self._turns.take(message.conversation_id, message.seq, push)
 
     # -- to whom -----------------------------------------------------------------------------------------
 

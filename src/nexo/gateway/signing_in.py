@@ -122,23 +122,19 @@ class SigningIn:
             return
         catches_up = connection.dialect.catches_up
         connection.session = session
-        if catches_up or self._slots is not None:
+        if catches_up:
             connection.hold_pushes()
         self._hub.add(connection)
-        if self._slots is not None:
-            await self._slots.take(connection)
-            if connection.closing:
-                return
         if connection.asks_outcome:
             connection.tell_outcome(None)
         connection.reply(answer, ref)
+        if self._slots is not None:  # what the client sends meanwhile is parked
+            await self._slots.take(connection)
         if catches_up:
             try:
                 await self._sync(connection)
             finally:
                 connection.release_pushes()
-        elif self._slots is not None:
-            connection.release_pushes()
         log.info("signed_in", conn=connection.conn_id, user=session.user_id, platform=session.platform_id)
         connection.unpark()
         if catches_up and self._resend_after_auth and not connection.closing:

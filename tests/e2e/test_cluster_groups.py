@@ -1,0 +1,51 @@
+"""Everything of test_groups_live.py once more, with its people spread over three instances."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from e2e.test_groups_live import *  # noqa: F403
+from e2e.test_groups_live import of_group
+from harness.chat import Client, meet
+from harness.cluster import Cluster, cluster
+
+pytestmark = pytest.mark.servers
+
+
+async def test_who_is_let_in_while_messages_flow_gets_the_sync_entry_first_and_then_all(server: Cluster) -> None:
+    """As in the suite, except that what crossed the removal on its way is asked for, not pushed: between two
+    instances either may be heard first."""
+    async with meet(server, "ann", "ben", "cid", "dan") as (ann, ben, cid, dan):
+        group = await ann.me.found_group(ben, cid)
+        going = True
+
+        async def flood(client: Client) -> None:
+            while going:
+                await client.say(group, "tick")
+
+        floods = [asyncio.create_task(flood(client)) for client in (ann, ben, cid)]
+        for _ in range(10):
+            seen = len(of_group(dan, group))
+            await ann.me.post("/group/invite", group_id=group, user_ids=[dan.user_id])
+            joined = await dan.expect("GROUP_EVENT", msgType=102)
+            await dan.expect("GROUP_CHAT", where=lambda f, seq=joined["msgSeq"]: f["msgSeq"] > seq + 3)
+            await ann.me.post("/group/remove_member", group_id=group, user_id=dan.user_id)
+            removed = await dan.expect("GROUP_EVENT", msgType=104)
+            stay = of_group(dan, group)[seen:]
+            assert stay[0]["type"] == "SYNC", stay[:3]
+            assert stay[0]["minSeq"] == joined["msgSeq"]
+            seqs = {frame["msgSeq"] for frame in stay[1:]}
+            assert seqs <= set(range(joined["msgSeq"], removed["msgSeq"] + 1))
+        going = False
+        await asyncio.gather(*floods)
+        await dan.settle()
+        assert max(frame["msgSeq"] for frame in of_group(dan, group)[1:] if "msgSeq" in frame) == removed["msgSeq"]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Cluster]:
+    with cluster("postgresql") as running:
+        yield running

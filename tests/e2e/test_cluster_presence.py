@@ -1,0 +1,31 @@
+"""Everything of test_typing_and_presence.py once more, with its people spread over three instances."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from e2e.test_typing_and_presence import *  # noqa: F403
+from harness.chat import meet
+from harness.cluster import Cluster, cluster
+
+pytestmark = pytest.mark.servers
+
+
+async def test_who_is_blocked_types_unseen(server: Cluster) -> None:
+    """As in the suite, a moment later: other instances hear of the block after it was answered."""
+    async with meet(server, "ann", "ben") as (ann, ben):
+        await ann.say(ben)
+        await ben.me.post("/user/block", user_id=ann.user_id)
+        await asyncio.sleep(0.2)
+        await ann.send({"type": "TYPING", "to": ben.user_id, "on": True})
+        await ann.settle()
+        await ben.expect_nothing("TYPING")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Cluster]:
+    with cluster("mariadb") as running:
+        yield running
