@@ -16,6 +16,7 @@ from nexo.api.replies import Reply, page_reply
 from nexo.api.routes import ROUTES
 from nexo.config import Config
 from nexo.metrics.http import HttpMeter
+from nexo.metrics.live import LiveStats
 from nexo.ports import Online, Publisher
 from nexo.service.accounts import Accounts
 from nexo.service.conversations import Conversations
@@ -40,6 +41,7 @@ def make_api(
     canary: Canary,
     registry: CollectorRegistry,
     meter: HttpMeter | None = None,
+    live: LiveStats | None = None,
     site: ASGIApp | None = None,
 ) -> ASGIApp:
     """The application for the server. `limits` is the same object that the gateway uses; `canary` sends
@@ -47,8 +49,9 @@ def make_api(
     the API's nor a page of it (the web client). Logging has to be set up before."""
     health = Health(canary, registry)
     telling = Telling(groups, conversations, acknowledging, limits, publisher)
+    live = live or LiveStats(lambda: {"": ()})
     services = Services(
-        accounts, sending, acknowledging, conversations, groups, telling, publisher, online, limits, health
+        accounts, sending, acknowledging, conversations, groups, telling, publisher, online, limits, health, live
     )
     pages: dict[str, Page] = {**documentation.pages(), "/metrics": _metrics(health)}
     if site is None:

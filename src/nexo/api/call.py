@@ -10,6 +10,7 @@ from msgspec import Struct
 from nexo.api.health import Health
 from nexo.api.requests import Request
 from nexo.core.model import Session
+from nexo.metrics.live import LiveStats
 from nexo.ports import Online, Publisher
 from nexo.service.accounts import Accounts
 from nexo.service.conversations import Conversations
@@ -31,6 +32,7 @@ class Services(Struct, frozen=True):
     online: Online
     limits: Limits
     health: Health
+    live: LiveStats
 
 
 class Caller(NamedTuple):

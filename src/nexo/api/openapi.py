@@ -22,6 +22,7 @@ _TAGS = {
     "conversation": "A user's conversations, their cursors and settings.",
     "group": "Groups and their members.",
     "single-chat": "Single chats, by the other user.",
+    "admin": "For administrators.",
     "server": "The server itself.",
 }
 _ABOUT = (

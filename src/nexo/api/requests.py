@@ -263,6 +263,12 @@ class Members(Request, frozen=True):
     limit: Limit | UnsetType = UNSET
 
 
+class AdminStats(Request, frozen=True):
+    since: (
+        Annotated[Seq, Meta(description="Leave out what was told before: the `at` of the last point.")] | UnsetType
+    ) = UNSET
+
+
 FIELD_ERRORS = {
     "refresh_token": "token",
     "old_password": "password",
@@ -283,4 +289,5 @@ FIELD_ERRORS = {
     "since_seq": "seq",
     "seqs": "seq",
     "duration_s": "duration",
+    "since": "seq",
 }

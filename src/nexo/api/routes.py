@@ -6,7 +6,7 @@ server itself; `errors_of` has them all. The OpenAPI document is made from this 
 
 from __future__ import annotations
 
-from nexo.api import conversations, groups, messages, requests, shapes, status, users
+from nexo.api import admin, conversations, groups, messages, requests, shapes, status, users
 from nexo.api.call import Route, route
 from nexo.api.decoding import shape_errors
 from nexo.core.model import Receipts
@@ -185,6 +185,10 @@ ROUTES: tuple[Route, ...] = (
         "Messages of a group, ascending, above sinceSeq", "group_not_found", "not_group_member",
     ),
     # the server
+    route(
+        "GET", "/admin/stats", admin.stats, requests.AdminStats, admin.Status,
+        "How the server is doing, for administrators: what the page /admin shows", "no_permission",
+    ),
     route("GET", "/healthz", status.alive, requests.Nothing, status.Alive, "Is the server alive", signed_in=False),
     route(
         "GET", "/readyz", status.ready, requests.Nothing, status.Ready,

@@ -1,4 +1,4 @@
-"""The web client at `/`, its files under `/web/`, the JavaScript SDK under `/sdk/`: static, from memory.
+"""The web client at `/`, the live page at `/admin`, their files under `/web/`, the SDK under `/sdk/`: static, from memory.
 
 The page names its files by the digest of them all (`/web/<digest>/…`). Those may be kept for ever, a new version is
 fetched as a whole or not at all, and modules find each other by relative addresses. Without the digest the same files
@@ -71,10 +71,11 @@ class Site:
     def __init__(self, config: Config) -> None:
         files = dict(_read_files())
         files["settings.json"] = msgspec.json.encode(_settings(config))
-        index = files.pop("index.html")
+        index, admin = files.pop("index.html"), files.pop("admin.html")
         self._digest = _digest(b"".join(name.encode() + b"\0" + files[name] for name in sorted(files)))
         self._files = {name: _file(name, body) for name, body in files.items()}
-        self._index = _file("index.html", _page(index, self._digest, files))
+        self._index = _file("index.html", _page(index, self._digest, files, ("js/", "i18n/", "sdk/")))
+        self._admin = _file("admin.html", _page(admin, self._digest, files, ("admin/",)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send_reply(send, self._answer(scope))
@@ -91,6 +92,8 @@ class Site:
     def _find(self, path: str) -> tuple[_File, tuple[bytes, bytes]] | None:
         if path == "/":
             return self._index, _ASK_AGAIN
+        if path == "/admin":
+            return self._admin, _ASK_AGAIN
         _, first, rest = (*path.split("/", 2), "")[:3]
         if first == "sdk":
             rest, kept = f"sdk/{rest}", _ASK_AGAIN
@@ -124,9 +127,11 @@ def _read_files() -> Iterator[tuple[str, bytes]]:
                 yield prefix + path.relative_to(folder).as_posix(), path.read_bytes()
 
 
-def _page(index: bytes, digest: str, files: dict[str, bytes]) -> bytes:
+def _page(index: bytes, digest: str, files: dict[str, bytes], parts: tuple[str, ...]) -> bytes:
     """The page with its files' addresses and its icons; modules are named ahead, to be fetched side by side."""
-    modules = (name for name in sorted(files) if name.endswith(".js") and name != "js/theme.js")
+    modules = (
+        name for name in sorted(files) if name.endswith(".js") and name.startswith(parts) and name != "js/theme.js"
+    )
     ahead = "".join(f'<link rel="modulepreload" href="/web/{name}">\n' for name in modules)
     page = index.replace(b"<!-- modules -->\n", ahead.encode()).replace(b"<!-- icons -->\n", files["img/icons.svg"])
     return page.replace(b'"/web/', f'"/web/{digest}/'.encode())

@@ -1,0 +1,36 @@
+"""Handlers: for administrators."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from nexo.api import requests
+from nexo.api.call import Caller, Services
+from nexo.errors import NexoError
+from nexo.metrics.live import SLOW_CANARY_S, Live
+
+
+class Status(Struct):
+    """`state` is `ready`, `slow` or `not_ready`; `reason` says why it is not ready, `slow` what is slow."""
+
+    state: str
+    reason: str
+    slow: list[str]
+    canary_ms: float
+    live: Live
+
+
+async def stats(services: Services, caller: Caller, request: requests.AdminStats) -> Status:
+    if not (await services.accounts.info(caller.user_id)).is_admin:
+        raise NexoError("no_permission", "This is for administrators; `nexo user add --admin` makes one")
+    live = services.live.look(requests.given(request.since) or 0)
+    reason = ""
+    try:
+        await services.health.check_ready()
+    except NexoError as error:
+        reason = error.detail
+    slow = list(live.slow)
+    if services.health.canary_s > SLOW_CANARY_S:
+        slow.insert(0, "canary")
+    state = "not_ready" if reason else "slow" if slow else "ready"
+    return Status(state, reason, slow, round(services.health.canary_s * 1000, 2), live)

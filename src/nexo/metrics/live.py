@@ -1,0 +1,295 @@
+"""The last quarter of an hour, for the live page: rates and percentiles out of numbers that only ever grow.
+
+Everything comes from samples, so it is the same for one process and for several together: gauges and counters
+are added up, and each process is a row of its own beside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from nexo.errors import ERRORS
+from nexo.metrics import families as f
+from nexo.metrics.families import Family, Sample
+from nexo.metrics.measures import Buckets, percentile
+
+STEP_S = 5.0
+POINTS = 180  # a quarter of an hour
+MINUTE = 12  # steps
+HOUR_MARKS = 60  # errors, once a minute
+SLOW_CANARY_S = 0.25
+SLOW_LAG_S = 0.1
+FULL_SHARE = 0.75
+STAGES = ("queue", "write", "ack", "push")
+
+Collect = Callable[[], Mapping[str, Iterable[Sample]]]
+
+
+class Point(Struct, frozen=True):
+    """One step of the past. Percentiles are null where nothing was sent."""
+
+    at: int
+    connections: int
+    saved_per_s: float
+    errors_per_s: float
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+
+
+class Spread(Struct, frozen=True):
+    """A distribution over the last minute."""
+
+    name: str
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+
+
+class Queue(Struct, frozen=True):
+    name: str
+    length: int
+    limit: int | None
+
+
+class Reason(Struct, frozen=True):
+    """`ours`: a failure on the server's side, not the caller's."""
+
+    name: str
+    count: int
+    ours: bool
+
+
+class Dialect(Struct, frozen=True):
+    name: str
+    connections: int
+
+
+class Instance(Struct, frozen=True):
+    name: str
+    started_at: int
+    connections: int
+    saved_per_s: float
+    cpu_share: float  # of one core
+    memory_bytes: int
+    lag_ms: float | None
+    is_slow: bool
+
+
+class Live(Struct, frozen=True):
+    """What the live page shows, besides what the canary found."""
+
+    now: int
+    version: str
+    engine: str
+    connections: int
+    connections_limit: int
+    users_online: int
+    saved_per_s: float
+    errors_per_s: float
+    step_s: float
+    history: list[Point]
+    sends: Spread
+    stages: list[Spread]
+    deliveries: Spread
+    batch_size: float | None
+    queues: list[Queue]
+    errors: list[Reason]  # of the last hour
+    errors_s: int  # or since when there are some
+    dialects: list[Dialect]
+    instances: list[Instance]
+    resyncs: int  # of the last minute, like the next two
+    dropped: int
+    late: int
+    slow: list[str]  # what is slow: `loop`, or a queue that is three quarters full
+
+
+class Totals:
+    """Samples of one moment, of one process or several, those of the same name and labels added up."""
+
+    def __init__(self, samples: Iterable[Sample]) -> None:
+        self.numbers: dict[tuple[str, tuple[str, ...]], float] = {}
+        self.buckets: dict[tuple[str, tuple[str, ...]], tuple[tuple[float, ...], list[int], float]] = {}
+        for name, labels, value in samples:
+            key = (name, labels)
+            if not isinstance(value, Buckets):
+                self.numbers[key] = self.numbers.get(key, 0.0) + value
+            elif key in self.buckets:
+                bounds, counts, total = self.buckets[key]
+                added = [a + b for a, b in zip(counts, value.counts, strict=True)]
+                self.buckets[key] = (bounds, added, total + value.total)
+            else:
+                self.buckets[key] = (value.bounds, list(value.counts), value.total)
+
+    def number(self, family: Family, *labels: str) -> float:
+        return self.numbers.get((family.name, labels), 0.0)
+
+    def words(self, family: Family, place: int = 0) -> dict[str, float]:
+        """The sums by one of the labels."""
+        found: dict[str, float] = {}
+        for (name, labels), value in self.numbers.items():
+            if name == family.name:
+                found[labels[place]] = found.get(labels[place], 0.0) + value
+        return found
+
+    def sum(self, family: Family) -> float:
+        return sum(value for (name, _), value in self.numbers.items() if name == family.name)
+
+    def since(self, earlier: Totals, family: Family, *labels: str) -> tuple[tuple[float, ...], list[int], float]:
+        """How a distribution has grown."""
+        key = (family.name, labels)
+        bounds, counts, total = self.buckets.get(key, ((), [], 0.0))
+        _, before, before_total = earlier.buckets.get(key, (bounds, [0] * len(counts), 0.0))
+        # a process that ended takes its numbers along: nothing has shrunk, there is just no telling
+        return bounds, [max(0, a - b) for a, b in zip(counts, before, strict=True)], total - before_total
+
+    def errors(self) -> dict[str, float]:
+        told = self.words(f.ERRORS, 1)
+        unheard = self.number(f.CLOSED, "slow_consumer")  # it cannot be told
+        return told | ({"slow_consumer": unheard} if unheard else {})
+
+
+class LiveStats:
+    """Takes a reading every few seconds between `start` and `stop`. `collect` gives the samples by process."""
+
+    def __init__(self, collect: Collect, clock: Callable[[], float] = time.time) -> None:
+        self._collect = collect
+        self._clock = clock
+        self._points: deque[Point] = deque(maxlen=POINTS)
+        self._minute: deque[tuple[float, Totals, dict[str, Totals]]] = deque(maxlen=MINUTE + 1)
+        self._hour: deque[tuple[float, dict[str, float]]] = deque(maxlen=HOUR_MARKS + 1)
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        self.record()
+        self._timer = asyncio.get_running_loop().call_later(STEP_S, self.start)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def record(self) -> None:
+        now, totals, each = self._read()
+        if self._minute:
+            self._points.append(_point(now, totals, *self._minute[-1][:2]))
+        self._minute.append((now, totals, each))
+        if not self._hour or now - self._hour[-1][0] >= 60:
+            self._hour.append((now, totals.errors()))
+
+    def _read(self) -> tuple[float, Totals, dict[str, Totals]]:
+        samples = {name: list(given) for name, given in self._collect().items()}
+        each = {name: Totals(given) for name, given in samples.items()}
+        together = each[next(iter(each))] if len(each) == 1 else Totals(s for given in samples.values() for s in given)
+        return self._clock(), together, each
+
+    def look(self, since_ms: int = 0) -> Live:
+        """Now, and the points of the past that are newer than `since_ms`."""
+        now, totals, each = self._read()
+        if not self._minute:
+            self.record()
+        last_at, last, last_each = self._minute[-1]
+        if now - last_at < 1 and len(self._minute) > 1:  # too short for a rate
+            last_at, last, last_each = self._minute[-2]
+        _, first, _ = self._minute[0]
+        latest = _point(now, totals, last_at, last)
+        info = next((labels for name, labels in totals.numbers if name == f.INFO.name), ("", "", ""))
+        instances = [_instance(name, now - last_at, each[name], last_each.get(name)) for name in each]
+        queues = _queues(totals)
+        return Live(
+            now=int(now * 1000),
+            version=info[0],
+            engine=info[1],
+            connections=latest.connections,
+            connections_limit=int(totals.sum(f.CONNECTIONS_LIMIT)),
+            users_online=int(totals.sum(f.USERS)),
+            saved_per_s=latest.saved_per_s,
+            errors_per_s=latest.errors_per_s,
+            step_s=STEP_S,
+            history=[point for point in self._points if point.at > since_ms],
+            sends=_spread("send", totals.since(first, f.SEND_SECONDS)),
+            stages=[_spread(stage, totals.since(first, f.SEND_STAGES, stage)) for stage in STAGES],
+            deliveries=_spread("delivery", totals.since(first, f.DELIVERY_SECONDS)),
+            batch_size=_mean(totals.since(first, f.BATCH_SIZE)),
+            queues=queues,
+            errors=_reasons(totals.errors(), self._hour[0][1]),
+            errors_s=int(now - self._hour[0][0]),
+            dialects=[Dialect(name, int(count)) for name, count in totals.words(f.CONNECTIONS).items()],
+            instances=instances,
+            resyncs=int(totals.sum(f.RESYNCS) - first.sum(f.RESYNCS)),
+            dropped=int(totals.sum(f.PUSHES_DROPPED) - first.sum(f.PUSHES_DROPPED)),
+            late=int(totals.number(f.SENDS, "late") - first.number(f.SENDS, "late")),
+            slow=[
+                *(["loop"] if any(instance.is_slow for instance in instances) else []),
+                *(queue.name for queue in queues if queue.limit and queue.length >= FULL_SHARE * queue.limit),
+            ],
+        )
+
+
+def _point(now: float, totals: Totals, earlier_at: float, earlier: Totals) -> Point:
+    elapsed_s = max(now - earlier_at, 0.001)
+    bounds, counts, _ = totals.since(earlier, f.SEND_SECONDS)
+    saved = totals.number(f.SENDS, "saved") - earlier.number(f.SENDS, "saved")
+    errors = sum(totals.errors().values()) - sum(earlier.errors().values())
+    return Point(
+        int(now * 1000),
+        int(totals.sum(f.CONNECTIONS)),
+        round(max(0.0, saved) / elapsed_s, 2),
+        round(max(0.0, errors) / elapsed_s, 2),
+        *(_ms(percentile(bounds, counts, share)) for share in (0.5, 0.95, 0.99)),
+    )
+
+
+def _spread(name: str, grown: tuple[tuple[float, ...], list[int], float]) -> Spread:
+    bounds, counts, _ = grown
+    return Spread(name, *(_ms(percentile(bounds, counts, share)) for share in (0.5, 0.95, 0.99)))
+
+
+def _mean(grown: tuple[Sequence[float], list[int], float]) -> float | None:
+    count = sum(grown[1])
+    return round(grown[2] / count, 1) if count else None
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1000, 2)
+
+
+def _queues(totals: Totals) -> list[Queue]:
+    limits = totals.words(f.QUEUE_LIMIT)
+    found = [
+        Queue(name, int(length), int(limits[name]) if name in limits else None)
+        for name, length in totals.words(f.QUEUE).items()
+    ]
+    return [*found, Queue("blocked", int(totals.sum(f.BLOCKED)), None)]
+
+
+def _reasons(now: Mapping[str, float], before: Mapping[str, float]) -> list[Reason]:
+    grown = {name: int(count - before.get(name, 0)) for name, count in now.items()}
+    found = [Reason(name, count, _is_ours(name)) for name, count in grown.items() if count > 0]
+    return sorted(found, key=lambda reason: (-reason.count, reason.name))
+
+
+def _is_ours(name: str) -> bool:
+    row = ERRORS.get(name)
+    return row is None or row.http_status >= 500 or name == "slow_consumer"
+
+
+def _instance(name: str, elapsed_s: float, now: Totals, before: Totals | None) -> Instance:
+    before = before or now
+    elapsed_s = max(elapsed_s, 0.001)
+    bounds, counts, _ = now.since(before, f.LOOP_LAG)
+    lag_s = percentile(bounds, counts, 0.99)
+    return Instance(
+        name,
+        int(now.number(f.STARTED) * 1000),
+        int(now.sum(f.CONNECTIONS)),
+        round((now.number(f.SENDS, "saved") - before.number(f.SENDS, "saved")) / elapsed_s, 2),
+        round((now.number(f.CPU) - before.number(f.CPU)) / elapsed_s, 3),
+        int(now.number(f.MEMORY)),
+        _ms(lag_s),
+        lag_s is not None and lag_s > SLOW_LAG_S,
+    )
