@@ -1,4 +1,4 @@
-"""The web client at `/`, the live page at `/admin`, their files under `/web/`, the SDK under `/sdk/`: static, from memory.
+"""The web client at `/`, the live page at `/admin`, their files under `/web/`, the SDK under `/sdk/`: from memory.
 
 The page names its files by the digest of them all (`/web/<digest>/…`). Those may be kept for ever, a new version is
 fetched as a whole or not at all, and modules find each other by relative addresses. Without the digest the same files
