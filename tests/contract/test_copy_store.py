@@ -6,36 +6,38 @@ import asyncio
 import contextlib
 import json
 import os
-import subprocess
-import sys
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner, Result
 
 from harness import servers
 from harness.core import add_users, open_test_core, say
 from harness.engines import SERVER_ENGINES
 from harness.history import PEOPLE, History
+from nexo import cli
 from nexo.config import parse_store_url
 from nexo.ids import now_ms
 from nexo.store import migrate
 from nexo.store.folder import locked_folder
-from nexo.store.transfer.copy import columns_of, tables
+from nexo.store.transfer.copy import columns_of, copy_store, tables
 from nexo.store.transfer.links import source_link, target_link
+from nexo.store.transfer.record import Record, Refused
 
-NEXO = Path(sys.executable).with_name("nexo")
 NEXT = {"sqlite": "postgresql", "postgresql": "mariadb", "mariadb": "sqlite"}
 
 
-def nexo(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("NEXO_")}
-    return subprocess.run([NEXO, *arguments], capture_output=True, text=True, cwd=cwd, env=plain, timeout=120)
+def nexo(*arguments: str) -> Result:
+    """The command in this process, which saves a second each; `faults/test_copy_kill.py` runs real ones."""
+    env = {name: None for name in os.environ if name.startswith("NEXO_")}
+    return CliRunner().invoke(cli.app, arguments, env=env, prog_name="nexo")
 
 
-def copy(source: str, target: str, cwd: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    return nexo("copy-store", "--from", source, "--to", target, *more, cwd=cwd)
+def copy(source: str, target: str, *more: str) -> Result:
+    return nexo("copy-store", "--from", source, "--to", target, *more)
 
 
 async def read_all(url: str) -> dict[str, list[tuple[Any, ...]]]:
@@ -96,8 +98,8 @@ def small(tmp_path: Path) -> str:
 def test_every_row_arrives_and_the_copy_goes_on_as_a_store(engine_name: str, core_url: str, tmp_path: Path) -> None:
     asyncio.run(live(core_url))
     with empty_database(NEXT[engine_name], tmp_path) as target:
-        done = copy(core_url, target, tmp_path, "--json", "--batch", "37")
-        assert done.returncode == 0, done.stderr
+        done = copy(core_url, target, "--json", "--batch", "37")
+        assert done.exit_code == 0, done.stderr
         report = json.loads(done.stdout)
         assert report["good"]
         assert report["tables"]["messages"]["rows"] > 100
@@ -111,14 +113,14 @@ def test_every_row_arrives_and_the_copy_goes_on_as_a_store(engine_name: str, cor
                 assert message.seq == 1
 
         asyncio.run(go_on())
-        again = copy(core_url, target, tmp_path)
-        assert again.returncode == 1
+        again = copy(core_url, target)
+        assert again.exit_code == 1
         assert "is not empty" in again.stderr
 
 
 def test_progress_is_told_in_lines_without_a_terminal_and_the_secret_by_its_place(small: str, tmp_path: Path) -> None:
-    done = copy(small, f"sqlite:///{tmp_path}/copy/nexo.db", tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = copy(small, f"sqlite:///{tmp_path}/copy/nexo.db")
+    assert done.exit_code == 0, done.stderr
     assert "nexo: copying: " in done.stderr
     assert "nexo: comparing: " in done.stderr
     assert f"{tmp_path}/data/secret" in done.stdout
@@ -127,12 +129,12 @@ def test_progress_is_told_in_lines_without_a_terminal_and_the_secret_by_its_plac
 def test_a_store_in_use_is_not_copied(small: str, tmp_path: Path) -> None:
     target = f"sqlite:///{tmp_path}/copy/nexo.db"
     with locked_folder(tmp_path / "data"):
-        locked = copy(small, target, tmp_path)
-    assert locked.returncode == 1
+        locked = copy(small, target)
+    assert locked.exit_code == 1
     assert "in use" in locked.stderr
     asyncio.run(execute(small, f"UPDATE node_leases SET expires_at={now_ms() + 30_000}"))
-    leased = copy(small, target, tmp_path)
-    assert leased.returncode == 1
+    leased = copy(small, target)
+    assert leased.exit_code == 1
     assert "stop every server first" in leased.stderr
     assert not (tmp_path / "copy" / "nexo.db").exists() or not asyncio.run(_tables(target))
 
@@ -147,16 +149,16 @@ def test_old_schemas_are_refused_with_the_command_to_run(small: str, tmp_path: P
     empty = f"sqlite:///{tmp_path}/empty/nexo.db"
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "nexo.db").touch()
-    assert "no Nexo store" in copy(empty, target, tmp_path).stderr
+    assert "no Nexo store" in copy(empty, target).stderr
     asyncio.run(execute(small, "UPDATE alembic_version SET version_num='0000'"))
-    unknown = copy(small, target, tmp_path)
-    assert unknown.returncode == 2
+    unknown = copy(small, target)
+    assert unknown.exit_code == 2
     assert "does not know" in unknown.stderr
 
 
 def test_half_a_copy_is_served_to_nobody_and_taken_up_only_from_its_own_source(small: str, tmp_path: Path) -> None:
     target = f"sqlite:///{tmp_path}/copy/nexo.db"
-    assert copy(small, target, tmp_path).returncode == 0
+    assert copy(small, target).exit_code == 0
     # what a copy that was killed right after it began leaves behind
     asyncio.run(
         execute(
@@ -169,24 +171,24 @@ def test_half_a_copy_is_served_to_nobody_and_taken_up_only_from_its_own_source(s
             "UPDATE alembic_version SET version_num='half_done'",
         )
     )
-    checked = nexo("check", "--data", str(tmp_path / "copy"), cwd=tmp_path)
-    assert checked.returncode == 2
+    checked = nexo("check", "--data", str(tmp_path / "copy"))
+    assert checked.exit_code == 2
     assert "half a copy" in checked.stderr
-    changed = copy(small, target, tmp_path)
-    assert changed.returncode == 1
+    changed = copy(small, target)
+    assert changed.exit_code == 1
     assert "has changed" in changed.stderr
     elsewhere = f"sqlite:///{tmp_path}/elsewhere/nexo.db"
-    assert copy(small, elsewhere, tmp_path).returncode == 0
-    foreign = copy(elsewhere, target, tmp_path)
-    assert foreign.returncode == 1
+    assert copy(small, elsewhere).exit_code == 0
+    foreign = copy(elsewhere, target)
+    assert foreign.exit_code == 1
     assert "holds an unfinished copy-store from" in foreign.stderr
-    assert copy(small, target, tmp_path, "--restart").returncode == 0
-    assert nexo("check", "--data", str(tmp_path / "copy"), cwd=tmp_path).returncode == 0
+    assert copy(small, target, "--restart").exit_code == 0
+    assert nexo("check", "--data", str(tmp_path / "copy")).exit_code == 0
 
 
 def test_a_copy_that_differs_is_told_and_stays_half(small: str, tmp_path: Path) -> None:
     target = f"sqlite:///{tmp_path}/copy/nexo.db"
-    assert copy(small, target, tmp_path).returncode == 0
+    assert copy(small, target).exit_code == 0
     # a disk that forgets: everything was copied, then one row was lost and one changed
     asyncio.run(
         execute(
@@ -196,18 +198,50 @@ def test_a_copy_that_differs_is_told_and_stays_half(small: str, tmp_path: Path) 
             *(f"DELETE FROM {table.name}" for table in tables()),
         )
     )
-    done = copy(small, target, tmp_path)
-    assert done.returncode == 3, done.stderr
+    done = copy(small, target)
+    assert done.exit_code == 3, done.stderr
     assert "users bob differs in nickname" in done.stdout
-    assert nexo("check", "--data", str(tmp_path / "copy"), cwd=tmp_path).returncode == 2
+    assert nexo("check", "--data", str(tmp_path / "copy")).exit_code == 2
+
+
+def test_a_server_that_ran_meanwhile_is_noticed_before_the_copy_is_released(small: str, tmp_path: Path) -> None:
+    target = parse_store_url(f"sqlite:///{tmp_path}/copy/nexo.db")
+
+    def serve_once(stage: str, done: int, total: int) -> None:
+        if stage == "comparing" and done == total:
+            with contextlib.closing(sqlite3.connect(tmp_path / "data" / "nexo.db")) as connection, connection:
+                connection.execute("UPDATE node_leases SET last_ms=last_ms+1")
+
+    with pytest.raises(Refused, match="while it was copied"):
+        asyncio.run(copy_store(parse_store_url(small), target, progress=serve_once))
+    assert nexo("check", "--data", str(tmp_path / "copy")).exit_code == 2
+
+
+def test_two_copies_to_one_database_do_not_meet(small: str, store_url: str, tmp_path: Path) -> None:
+    if store_url.startswith("sqlite"):
+        with locked_folder(tmp_path):
+            refused = copy(small, store_url)
+    else:
+
+        async def hold_and_copy() -> Result:
+            async with target_link(parse_store_url(store_url)) as link:
+                await Record(link, parse_store_url(store_url), "copy-store", "elsewhere").lock()
+                return await asyncio.to_thread(copy, small, store_url)
+
+        refused = asyncio.run(hold_and_copy())
+    assert refused.exit_code == 1
+    assert "another" in refused.stderr
 
 
 def test_wrong_urls_are_told_without_their_passwords(tmp_path: Path) -> None:
-    done = copy("oracle://u:pw-not-shown@h/d", f"sqlite:///{tmp_path}/x.db", tmp_path)
-    assert done.returncode == 2
+    done = copy("oracle://u:pw-not-shown@h/d", f"sqlite:///{tmp_path}/x.db")
+    assert done.exit_code == 2
     assert "--from" in done.stderr
     assert "pw-not-shown" not in done.stderr
-    gone = copy("postgresql://u:pw-not-shown@127.0.0.1:1/d", f"sqlite:///{tmp_path}/y/x.db", tmp_path)
-    assert gone.returncode == 2
+    unset = copy("env:NOT_SET_ANYWHERE", f"sqlite:///{tmp_path}/x.db")
+    assert unset.exit_code == 2
+    assert "NOT_SET_ANYWHERE is not set" in unset.stderr
+    gone = copy("postgresql://u:pw-not-shown@127.0.0.1:1/d", f"sqlite:///{tmp_path}/y/x.db")
+    assert gone.exit_code == 2
     assert "pw-not-shown" not in gone.stderr
-    assert copy(f"sqlite:///{tmp_path}/z.db", f"sqlite:///{tmp_path}/z.db", tmp_path).returncode == 1
+    assert copy(f"sqlite:///{tmp_path}/z.db", f"sqlite:///{tmp_path}/z.db").exit_code == 1

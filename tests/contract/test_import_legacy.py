@@ -3,37 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
-import subprocess
-import sys
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner, Result
 
 from harness import servers
 from harness.engines import SERVER_ENGINES
 from harness.legacy import RECALLED, Past, make
+from nexo import cli
 from nexo.config import parse_store_url
 from nexo.core.model import Conversation, Member
 from nexo.core.unread import unread
 from nexo.store import rows
 from nexo.store.check import check
 from nexo.store.legacy.naming import group_id_of
+from nexo.store.legacy.run import Options, import_legacy
 from nexo.store.transfer.links import source_link
 
-NEXO = Path(sys.executable).with_name("nexo")
 
-
-def nexo(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("NEXO_")}
-    return subprocess.run([NEXO, *arguments], capture_output=True, text=True, cwd=cwd, env=plain, timeout=120)
+def nexo(*arguments: str, cwd: Path) -> Result:
+    """The command in this process, which saves a second each; `faults/test_copy_kill.py` runs real ones."""
+    env = {name: None for name in os.environ if name.startswith("NEXO_")}
+    with contextlib.chdir(cwd):
+        return CliRunner().invoke(cli.app, arguments, env=env, prog_name="nexo")
 
 
 def import_(source: str, target: str, cwd: Path, *more: str) -> dict[str, Any]:
     done = nexo("import-legacy", "--from", source, "--to", target, "--json", *more, cwd=cwd)
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     return dict(json.loads(done.stdout))
 
 
@@ -135,7 +138,7 @@ def test_ids_that_cannot_stay_are_reported_and_nothing_is_written_before_they_ar
     asyncio.run(make(source, past.rows))
     command = ("import-legacy", "--from", source, "--to", target, "--report", "report.jsonl")
     refused = nexo(*command, cwd=tmp_path)
-    assert refused.returncode == 1
+    assert refused.exit_code == 1
     assert "report.jsonl" in refused.stderr
     assert "--accept" in refused.stderr
     lines = [json.loads(line) for line in (tmp_path / "report.jsonl").read_text().splitlines()]
@@ -151,7 +154,7 @@ def test_ids_that_cannot_stay_are_reported_and_nothing_is_written_before_they_ar
     assert asyncio.run(look(target, "SELECT name FROM sqlite_master")) == []
 
     accepted = nexo(*command, "--accept", "--json", cwd=tmp_path)
-    assert accepted.returncode == 0, accepted.stderr
+    assert accepted.exit_code == 0, accepted.stderr
     stored = dict(asyncio.run(look(target, "SELECT server_msg_id,client_msg_id FROM messages WHERE msg_type<100")))
     assert len(stored) == 200
     assert stored[first[0]] == "twice"
@@ -165,7 +168,7 @@ def test_user_ids_can_be_chosen(tmp_path: Path) -> None:
     user = past.users[0]
     (tmp_path / "names.json").write_text(json.dumps({str(user): "alice"}))
     done = nexo("import-legacy", "--from", source, "--to", target, "--rename", "names.json", "--accept", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     found = {row[0] for row in asyncio.run(look(target, "SELECT user_id FROM users"))}
     assert "alice" in found
     assert str(user) not in found
@@ -181,5 +184,92 @@ def test_a_database_without_the_tables_is_refused(tmp_path: Path) -> None:
         f"sqlite:///{tmp_path}/new/nexo.db",
         cwd=tmp_path,
     )
-    assert done.returncode == 2
+    assert done.exit_code == 2
     assert "there is no table" in done.stderr
+
+
+def odd_database(path: Path) -> str:
+    """By hand: no t_user, chats without names of their two people, and everything that can be missing missing."""
+    path.parent.mkdir(parents=True)
+    connection = sqlite3.connect(path)
+    connection.executescript(
+        """
+        CREATE TABLE t_single_chat (id INTEGER PRIMARY KEY);
+        CREATE TABLE t_single_chat_member (single_chat_id, user_id, last_delivered_msg_id, last_read_msg_id);
+        CREATE TABLE t_group (id INTEGER PRIMARY KEY, name, owner_id);
+        CREATE TABLE t_group_member (group_id, user_id, role, last_delivered_msg_id, last_read_msg_id);
+        CREATE TABLE t_message (id INTEGER PRIMARY KEY, single_chat_id, group_id, from_user_id, to_user_id, body,
+            status, client_msg_id, send_time);
+        CREATE TABLE t_message_mention (message_id, mentioned_user_id, mention_type);
+        -- two chats of the same two, and one that only a message knows
+        INSERT INTO t_single_chat VALUES (1), (2);
+        INSERT INTO t_single_chat_member VALUES (1,'ann','10',NULL), (1,'bob',NULL,NULL), (2,'bob',30,30),
+            (2,'ann',NULL,NULL), (77,'ann',1,1);
+        INSERT INTO t_message VALUES (10,1,NULL,'ann','bob','one',1,'a',1700000000000), (20,2,NULL,'bob','ann','two',1,
+            'a',1700000000000), (30,1,NULL,'ann','bob','three',4,'b',1600000000000), (40,NULL,NULL,'cid','ann','four',1,
+            'c',1700000000), (50,2,NULL,'ann','bob','five',1,NULL,NULL);
+        -- a group without owner, one without members, one without messages, one that only a message knows
+        INSERT INTO t_group VALUES (5,'five',NULL), (6,'six','dot'), (7,'','eve');
+        INSERT INTO t_group_member VALUES (5,'bob',3,NULL,NULL), (5,'ann',2,62,61), (7,'eve',3,NULL,NULL);
+        INSERT INTO t_message VALUES (60,NULL,5,'bob',NULL,'@ann',1,'g1',1700000000001), (61,NULL,5,'ann',NULL,'@all',4,
+            'g2',1700000000002), (62,NULL,5,'bob',NULL,'all',1,'g3',1700000000003), (63,NULL,5,'bob',NULL,'ann',1,'g4',
+            1700000000004), (70,NULL,6,'dot',NULL,'hi',1,'h',1700000000005), (80,NULL,8,'fay',NULL,'x',1,'i',
+            1700000000006);
+        INSERT INTO t_message_mention VALUES (60,'ann',1), (61,'bob',3), (62,'ann',3), (63,'ann',2), (63,'bob',1);
+        """
+    )
+    connection.commit()
+    connection.close()
+    return f"sqlite:///{path}"
+
+
+def test_what_is_missing_in_the_old_database_is_made_up_for(tmp_path: Path) -> None:
+    source, target = odd_database(tmp_path / "old" / "legacy.db"), f"sqlite:///{tmp_path}/new/nexo.db"
+    options = Options(accept=True)
+    report = asyncio.run(
+        import_legacy(parse_store_url(source), parse_store_url(target), tmp_path / "r", options, lambda *_: None)
+    )
+    assert report.good, (report.differences, report.findings)
+    assert report.issues["member_left_out"] == 1
+    assert report.issues["chats_merged"] == 1
+    assert report.issues["group_owner_chosen"] == 4
+
+    def rows_of(statement: str) -> list[tuple[Any, ...]]:
+        return asyncio.run(look(target, statement))
+
+    users = [row[0] for row in rows_of("SELECT user_id FROM users ORDER BY user_id")]
+    assert users == ["ann", "bob", "cid", "dot", "eve", "fay"]
+    merged = rows_of(
+        "SELECT m.server_msg_id,m.seq,m.msg_type,m.status,m.send_at FROM messages m JOIN conversations c "
+        "ON c.id=m.conv WHERE c.conversation_id='si_ann:bob' ORDER BY m.seq"
+    )
+    assert [row[:2] for row in merged[:4]] == [(10, 1), (20, 2), (30, 3), (50, 4)]
+    assert [row[2:4] for row in merged] == [(1, 0), (1, 0), (1, 1), (1, 0), (100, 0)]
+    assert [row[4] - 1700000000000 for row in merged] == [0, 1, 2, 3, 4]
+    cursors = rows_of(
+        "SELECT c.conversation_id,m.user_id,m.delivered_seq,m.read_seq FROM members m JOIN conversations c "
+        "ON c.id=m.conv ORDER BY 1,2"
+    )
+    assert ("si_ann:bob", "ann", 1, 0) in cursors
+    assert ("si_ann:bob", "bob", 3, 3) in cursors
+    assert ("si_ann:cid", "ann", 0, 0) in cursors
+    groups = {name: owner for name, owner in rows_of("SELECT name,owner_id FROM chat_groups")}
+    assert groups == {"five": "ann", "six": "dot", "Group 7": "eve", "Group 8": "fay"}
+    # everybody is named at 62 and Ann at 60 and 63; she has read up to 61, and her own @all is none of hers
+    unread_mentions = rows_of(
+        "SELECT m.user_id,m.mention_unread+c.at_all_count-m.at_all_base FROM members m JOIN conversations c "
+        f"ON c.id=m.conv WHERE c.conversation_id='sg_{group_id_of(5)}' ORDER BY 1"
+    )
+    assert unread_mentions == [("ann", 2), ("bob", 1)]
+    silent = rows_of(f"SELECT head_seq,countable FROM conversations WHERE conversation_id='sg_{group_id_of(7)}'")
+    assert silent == [(1, 0)]
+
+
+def test_a_database_whose_cursors_are_seqs_already_is_refused(tmp_path: Path) -> None:
+    source = odd_database(tmp_path / "old" / "legacy.db")
+    connection = sqlite3.connect(tmp_path / "old" / "legacy.db")
+    connection.execute("ALTER TABLE t_group_member ADD COLUMN last_read_msg_seq")
+    connection.close()
+    done = nexo("import-legacy", "--from", source, "--to", f"sqlite:///{tmp_path}/new/nexo.db", cwd=tmp_path)
+    assert done.exit_code == 2
+    assert "msg_seq" in done.stderr

@@ -16,11 +16,11 @@ app = typer.Typer(add_completion=False)
 
 SourceUrl = Annotated[
     str,
-    typer.Option("--from", metavar="URL", envvar="NEXO_COPY_FROM", show_envvar=False, help="The store to copy."),
+    typer.Option("--from", metavar="URL", help="The store to copy."),
 ]
 TargetUrl = Annotated[
     str,
-    typer.Option("--to", metavar="URL", envvar="NEXO_COPY_TO", show_envvar=False, help="Empty, or half a copy."),
+    typer.Option("--to", metavar="URL", help="Empty, or half a copy."),
 ]
 Batch = Annotated[int, typer.Option("--batch", min=1, max=100_000, help="Rows per transaction.")]
 Restart = Annotated[bool, typer.Option("--restart", help="Empty a target with an unfinished copy; begin anew.")]
@@ -33,9 +33,11 @@ def copy(
     """Copy a store to another database, of any engine: sqlite:////path/nexo.db, mysql://…, postgresql://…
 
     Stop every server first. Killed half-way, the same command goes on where it was. At the end every row is
-    compared and the laws of `nexo check` are asked. URLs with passwords can be given as NEXO_COPY_FROM and
-    NEXO_COPY_TO. Exit code 0: copied and proven; 1: refused, nothing done; 2: wrong usage or a database that
-    cannot be used; 3: the copy differs, do not use it; 4: interrupted, run it again.
+    compared and the laws of `nexo check` are asked. `env:NAME` instead of a URL takes it from an environment
+    variable, where `ps` does not show its password.
+
+    Exit code 0: copied and proven; 1: refused; 2: wrong usage or a database that cannot be used; 3: the copy
+    differs, do not use it; 4: interrupted, run it again.
     """
     source_url, target_url = parse_url(source, "--from"), parse_url(target, "--to")
     begun = time.monotonic()

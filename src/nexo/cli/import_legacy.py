@@ -24,11 +24,11 @@ app = typer.Typer(add_completion=False)
 
 SourceUrl = Annotated[
     str,
-    typer.Option("--from", metavar="URL", envvar="NEXO_COPY_FROM", show_envvar=False, help="The old database."),
+    typer.Option("--from", metavar="URL", help="The old database."),
 ]
 TargetUrl = Annotated[
     str,
-    typer.Option("--to", metavar="URL", envvar="NEXO_COPY_TO", show_envvar=False, help="Empty, or half an import."),
+    typer.Option("--to", metavar="URL", help="Empty, or half an import."),
 ]
 
 
@@ -58,9 +58,10 @@ def import_(
     """Import a database with t_* tables, in which cursors are message ids, into an empty database.
 
     Message ids stay; seqs are row numbers in the order of ids; cursors become seqs. Killed half-way, the same
-    command goes on where it was. Exit code 0: imported and proven; 1: refused, nothing done (see the report);
-    2: wrong usage or a database that cannot be used; 3: the import differs, do not use it; 4: interrupted, run
-    it again.
+    command goes on where it was.
+
+    Exit code 0: imported and proven; 1: refused (see the report); 2: wrong usage or a database that cannot be
+    used; 3: the import differs, do not use it; 4: interrupted, run it again.
     """
     source_url, target_url = parse_url(source, "--from"), parse_url(target, "--to")
     options = Options(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
@@ -26,6 +27,12 @@ _LINE_S = 10.0  # without a terminal: a line at every tenth, and at least this o
 
 
 def parse_url(text: str, option: str) -> StoreUrl:
+    """A URL, or `env:NAME` for one that is in the environment, where other users of the machine cannot see it."""
+    if text.startswith("env:"):
+        name = text.removeprefix("env:")
+        text = os.environ.get(name, "")
+        if not text:
+            raise StartupError(f"{option}: the environment variable {name} is not set")
     try:
         return parse_store_url(text)
     except StartupError as error:

@@ -64,11 +64,19 @@ class _Slice(NamedTuple):
     repairable: set[int]  # conversations in which something can be set right
 
 
-async def check(url: StoreUrl, *, repair: bool = False, progress: Callable[[int, int], None] | None = None) -> Report:
-    """Check the whole store. `progress` is told how many of how many messages were looked at."""
+async def check(
+    url: StoreUrl,
+    *,
+    repair: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+    half_done: bool = False,
+) -> Report:
+    """Check the whole store. `progress` is told how many of how many messages were looked at. `half_done`: it is
+    still marked as half a copy, by whoever asks."""
     if url.engine == "sqlite" and not url.path.exists():
         raise StartupError(f"there is no database at {url.path}: is data.dir or store.url right?")
-    await migrate.check_current(url)
+    if not half_done:
+        await migrate.check_current(url)
     report = Report()
     total = await migrate.with_connection(url, partial(_check_whole, report=report))
     low = 0

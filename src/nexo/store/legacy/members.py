@@ -17,7 +17,7 @@ from nexo.core.model import FIRST_EVENT, Kind, MsgType, Role
 from nexo.ids import AT_ALL, now_ms
 from nexo.store.legacy.chats import Chat, Owner, group_name
 from nexo.store.legacy.messages import COLUMNS as MESSAGE_COLUMNS
-from nexo.store.legacy.messages import Rules
+from nexo.store.legacy.messages import ID_MAX, Rules
 from nexo.store.legacy.people import People, clean
 from nexo.store.legacy.tables import GROUP_MEMBERS, REQUESTS, SINGLE_MEMBERS, Legacy, to_ms
 from nexo.store.transfer.links import Link, Row
@@ -101,8 +101,16 @@ class Seen:
     def own_above(self, user_id: str, seq: int) -> int:
         return _above(self.own.get(user_id), seq)
 
-    def seq_of(self, cursor: Any) -> int:
-        return 0 if cursor is None or int(cursor) <= 0 else bisect_right(self.ids, int(cursor))
+    def seq_of(self, cursor: int) -> int:
+        return bisect_right(self.ids, cursor)
+
+
+def _cursor(value: Any) -> int:
+    """Empty is before everything, and what lies beyond all ids behind everything."""
+    try:
+        return 0 if value is None else max(0, min(int(value), ID_MAX))
+    except ValueError:
+        return 0
 
 
 def _above(seqs: Sequence[int] | None, seq: int) -> int:
@@ -197,10 +205,11 @@ class Finisher:
                 of_chat = known.setdefault(by_id[str(chat_id)].conv, {})
                 user_id = self._people.find(user)
                 other = of_chat.get(user_id)
+                cursors = [_cursor(delivered), _cursor(read)]
                 if other is not None:
-                    delivered, read = max(delivered or 0, other[0] or 0), max(read or 0, other[1] or 0)
+                    cursors = [max(pair) for pair in zip(cursors, other, strict=False)]
                     rest = min(rest, list(other[2:]), key=lambda row: int(row[0] or 9))
-                of_chat[user_id] = (delivered, read, *rest)
+                of_chat[user_id] = (*cursors, *rest)
         return known
 
     async def _read_requests(self, chats: list[Chat]) -> dict[int, dict[str, Row]]:
@@ -219,7 +228,7 @@ class Finisher:
     # -- rows --------------------------------------------------------------------------------------------
 
     def _member(self, chat: Chat, seen: Seen, user_id: str, row: Row | None) -> Row:
-        delivered_id, read_id, role, joined, muted, speak_muted = row or (None,) * 6
+        delivered_id, read_id, role, joined, muted, speak_muted = row or (0, 0, None, None, None, None)
         read = seen.seq_of(read_id)
         delivered = max(read, seen.seq_of(delivered_id))
         own = seen.own.get(user_id)

@@ -13,7 +13,6 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from nexo.config import StoreUrl
-from nexo.store import check
 from nexo.store.legacy import people as users
 from nexo.store.legacy.issues import Issues
 from nexo.store.legacy.members import COLUMNS, Finisher, slices
@@ -22,7 +21,7 @@ from nexo.store.legacy.messages import MENTION_COLUMNS, Rules
 from nexo.store.legacy.proof import Proof, prove
 from nexo.store.legacy.survey import Survey, survey
 from nexo.store.legacy.tables import MESSAGES, USERS, Legacy
-from nexo.store.transfer.copy import BATCH_ROWS, Progress, set_sequence
+from nexo.store.transfer.copy import BATCH_ROWS, Progress, analyze, broken_laws, set_sequence
 from nexo.store.transfer.links import Link, source_link, target_link, transaction
 from nexo.store.transfer.places import held
 from nexo.store.transfer.record import TABLE, Record, Refused
@@ -88,13 +87,13 @@ async def import_legacy(
             await _write_users(legacy, target, record, found, rules, options.batch_rows, progress)
             await _write_messages(legacy, target, record, found, rules, options.batch_rows, progress)
             await _write_chats(legacy, target, record, found, rules, progress)
+            await analyze(target)
             proof = await prove(legacy, target, found, rules, options.batch_rows, progress)
             _take(report, proof, issues)
-            if report.difference_count:
-                return report
-            await record.close()
-        laws = await check.check(target_url, progress=lambda done, of: progress("checking the laws", done, of))
-        report.findings = laws.counts
+            if not report.difference_count:
+                report.findings = await broken_laws(target_url, progress)
+            if report.good:
+                await record.close()
     return report
 
 

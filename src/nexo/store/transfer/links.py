@@ -105,8 +105,14 @@ async def transaction(link: Link) -> AsyncIterator[None]:
 def _open_read_only(path: Path) -> sqlite3.Connection:
     if not path.is_file():
         raise StartupError(f"there is no database at {path}: is the URL right?")
-    # Beside a database in a folder that cannot be written SQLite cannot keep its shared memory.
-    options = "mode=ro" if os.access(path.parent, os.W_OK) else "mode=ro&immutable=1"
+    options = "mode=ro"
+    if not os.access(path.parent, os.W_OK):  # SQLite cannot keep its shared memory there
+        log = path.with_name(f"{path.name}-wal")
+        if log.exists() and log.stat().st_size:
+            raise StartupError(
+                f"{path} has a log beside it, and cannot be read where nothing can be written: copy both"
+            )
+        options = "mode=ro&immutable=1"
     connection = sqlite3.connect(
         f"file:{quote(str(path.absolute()))}?{options}",
         uri=True,

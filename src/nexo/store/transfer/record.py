@@ -15,7 +15,7 @@ from nexo.errors import StartupError
 from nexo.ids import now_ms
 from nexo.store import migrate, schema
 from nexo.store.current import newest
-from nexo.store.transfer.links import Link, transaction
+from nexo.store.transfer.links import Link, Row, source_link, transaction
 
 TABLE = "nexo_transfer"
 _CREATE = (
@@ -24,6 +24,11 @@ _CREATE = (
     "position VARCHAR(1000) NOT NULL, started_at BIGINT NOT NULL)"
 )
 _FIELDS = ("id", "kind", "source", "fingerprint", "revision", "stage", "position", "started_at")
+
+_LOCKS = {
+    "mysql": "SELECT GET_LOCK(CONCAT('nexo_transfer ',DATABASE()),0)",
+    "postgresql": "SELECT pg_try_advisory_lock(1852143732)",
+}
 
 
 class Refused(Exception):
@@ -44,6 +49,7 @@ class Record:
 
     async def open(self, fingerprint: str, *, restart: bool = False) -> None:
         """Take the target, or refuse it. `fingerprint` tells one source, in one state, from all others."""
+        await self.lock()
         if await self._link.columns(TABLE):
             found = await self._link.read(f"SELECT {','.join(_FIELDS[1:7])} FROM {TABLE}")
             if found and restart:
@@ -55,6 +61,12 @@ class Record:
                 await self._link.do(f"DROP TABLE {TABLE}")
         await self._check_free()
         await self._begin(fingerprint)
+
+    async def lock(self) -> None:
+        """One transfer at a time, while this connection lives; the folder of an embedded database is locked."""
+        statement = _LOCKS.get(self._link.engine)
+        if statement is not None and not (await self._link.read(statement))[0][0]:
+            raise Refused(f"another transfer is writing to {self._url.redacted()}: wait for its end")
 
     def _resume(self, found: Sequence[Any], fingerprint: str) -> None:
         kind, source, old_fingerprint, revision, stage, position = found
@@ -128,17 +140,27 @@ class Record:
         await self._link.do(f"DROP TABLE {TABLE}")
 
 
-async def check_source_idle(link: Link, url: StoreUrl) -> None:
-    """No server may be writing: what changes after it was copied would be missing."""
-    clock = link.clock_ms
-    ((count, wait_ms),) = await link.read(
-        f"SELECT COUNT(*),MAX(expires_at)-{clock} FROM node_leases WHERE expires_at>{clock}"
-    )
-    if count:
+async def read_leases(link: Link, url: StoreUrl) -> list[Row]:
+    """Who used the store last. No server may be writing: what changes after it was copied would be missing."""
+    found = await link.read("SELECT node,holder,expires_at,last_ms FROM node_leases ORDER BY node")
+    ((now,),) = await link.read(f"SELECT {link.clock_ms}")
+    live = [expires_at - now for _, _, expires_at, _ in found if expires_at > now]
+    if live:
         raise Refused(
-            f"{url.redacted()} is in use (servers: {count}): stop every server first "
-            f"(after a crash its lease ends by itself, in {max(1, int(wait_ms) // 1000)} s)"
+            f"{url.redacted()} is in use (servers: {len(live)}): stop every server first "
+            f"(after a crash its lease ends by itself, in {max(live) // 1000 + 1} s)"
         )
+    return found
+
+
+async def check_source_unused(url: StoreUrl, before: list[Row]) -> None:
+    """Nobody has served from it since: a look outside the snapshot."""
+    async with source_link(url) as link:
+        if await read_leases(link, url) != before:
+            raise Refused(
+                f"a server ran on {url.redacted()} while it was copied, and what it wrote is missing: stop every "
+                "server and run the same command with --restart"
+            )
 
 
 async def check_schema(url: StoreUrl, link: Link) -> None:
