@@ -137,6 +137,7 @@ class Crowd:
         for member in chat.members:
             track = Track(chat.conversation_id, chat.base_seq)
             member.tracks[chat.conversation_id] = track
+            self.stage.tracks.setdefault(chat.conversation_id, []).append(track)
             if member in chat.senders:
                 member.targets.append(Target(track, to, chat.is_group, len(member.targets)))
 

@@ -46,6 +46,7 @@ class Stage:
         self.running = False  # while it is, a closed loop goes on
         self.settled = True  # while it is, connections that end are a fault
         self.unacknowledged: set[tuple[Person, Track]] = set()  # of coalesced acknowledgements
+        self.tracks: dict[str, list[Track]] = {}  # of everybody, by conversation
         self.decode: Callable[[bytes], Frame] = _remembering(dialect.decode) if plan.groups else dialect.decode
         self.loop = asyncio.get_running_loop()
         self.tasks: set[asyncio.Task[None]] = set()
@@ -101,6 +102,7 @@ class Person:
         self.connection: Connection | None = None
         self.slow = False  # reads little, or nothing
         self.flapping = False
+        self.online = False  # signed in, and what was not answered has been sent again
         self.wanted = False  # stays connected: comes back when it is cut off
         self.sent = 0
         self.pending: dict[int, tuple[float, Target]] = {}
@@ -153,7 +155,7 @@ class Person:
             raise Failed(f"{self.user_id} could not connect: {error}") from error
         finally:
             self._ready = None
-        self.wanted = True
+        self.wanted = self.online = True
 
     async def come_back(self) -> None:
         """As a client does: at once, with what it has, and it sends again what was not answered."""
@@ -172,11 +174,13 @@ class Person:
                 await asyncio.sleep(pause_s)
                 pause_s *= 2
         for number, (due, target) in list(self.pending.items()):
+            for track in self.stage.tracks.get(target.track.conversation_id, ()):
+                track.restless = True  # a message that is sent again is also pushed again
             self._send(number, due, target)
 
     def leave(self) -> None:
         """Cut off, on purpose."""
-        self.wanted = False
+        self.wanted = self.online = False
         if self.connection is not None:
             self.connection.cut()
             self.connection = None
@@ -200,6 +204,7 @@ class Person:
         if connection is not self.connection:
             return
         self.connection = None
+        self.online = False
         counts = self.stage.counts
         expected = self.slow or self.flapping or not self.stage.settled
         self._count(counts.ended if expected else counts.lost, reason)
@@ -221,8 +226,8 @@ class Person:
 
     def _send(self, number: int, due: float, target: Target) -> None:
         connection = self.connection
-        if connection is None or not connection.open:
-            return  # when it comes back
+        if connection is None or not self.online:
+            return  # it leaves when this one is back, behind those before it
         stage = self.stage
         client_msg_id = client_msg_id_of(stage.plan.seed, self.number, number)
         if target.is_group:

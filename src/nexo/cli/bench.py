@@ -75,6 +75,7 @@ def bench(
         list[int] | None, typer.Option("--server-pid", help="Processes whose CPU and memory count (with --url).")
     ] = None,
     verify: Annotated[Verify, typer.Option(help="Histories to compare: all, or those of 16 members.")] = Verify.all,
+    drain: Annotated[float, typer.Option(help="Seconds to wait at the end for what is still on its way.")] = 30.0,
     check: Annotated[bool, typer.Option(help="Own server: run `nexo check` on its store at the end.")] = True,
     allow_refusals: Annotated[bool, typer.Option(help="Refused sends (rate limits) are no fault.")] = False,
     find_capacity: Annotated[bool, typer.Option(help="Raise the rate until the objective breaks.")] = False,
@@ -96,7 +97,7 @@ def bench(
         connections=connections, missed=missed, window=window or 8,
         rate=rate if rate is not None else 0.0 if window else NOT_GIVEN, ramp_s=ramp, burst=burst, poisson=poisson,
         body_bytes=body, flap_share=flap, flap_every_s=flap_every, slow_share=slow, slow_bytes_per_s=slow_rate,
-        stalled_share=stalled, allow_refusals=allow_refusals, accounts=_read_users(users_file),
+        stalled_share=stalled, drain_s=drain, allow_refusals=allow_refusals, accounts=_read_users(users_file),
         seed=secrets.randbits(40), run_id=secrets.token_hex(3),
         acks=acks or (Acks.coalesced if groups or scenario in _IN_GROUPS else Acks.each),
         verify=verify, dialect=dialect,

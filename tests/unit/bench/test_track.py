@@ -89,3 +89,12 @@ def test_the_digest_depends_on_what_was_received_not_on_when() -> None:
         changed.take(one, Counts(), pulled=False)
     assert changed.digest != first.digest
     assert digest_of(1, "2", "c", "x") != digest_of(1, "2", "c", "y")
+
+
+def test_what_is_sent_again_comes_behind_what_was_pushed_meanwhile() -> None:
+    track, counts = Track("si_ann:ben"), Counts()
+    track.take(frame(2), counts, pulled=False)
+    again = frame(1)
+    again.resend = True
+    assert track.take(again, counts, pulled=False)
+    assert (track.contiguous, counts) == (2, Counts())
