@@ -22,7 +22,7 @@ class Status(Struct):
 
 async def stats(services: Services, caller: Caller, request: requests.AdminStats) -> Status:
     if not (await services.accounts.info(caller.user_id)).is_admin:
-        raise NexoError("no_permission", "This is for administrators; `nexo user add --admin` makes one")
+        raise NexoError("no_permission", "This is for administrators; `nexo user admin NAME` makes somebody one")
     live = services.live.look(requests.given(request.since) or 0)
     reason = ""
     try:

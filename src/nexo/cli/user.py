@@ -67,6 +67,24 @@ def passwd(
     print_text(f"Set the password of {user_id}. All sessions have ended: every device has to sign in again.")
 
 
+@app.command()
+def admin(
+    user_id: UserId,
+    off: Annotated[bool, typer.Option("--off", help="The user is an administrator no more.")] = False,
+    config: ConfigFile = None,
+    data: DataDir = None,
+) -> None:
+    """Make a user an administrator, who may open /admin."""
+    settings = load_config(config, data)
+
+    async def work() -> None:
+        async with _accounts(settings) as accounts:
+            await accounts.set_admin(user_id, not off)
+
+    run(work())
+    print_text(f"{user_id} is {'no administrator any more' if off else 'an administrator'}.")
+
+
 @app.command("list")
 def list_users(config: ConfigFile = None, data: DataDir = None, as_json: Json = False) -> None:
     """List all users."""

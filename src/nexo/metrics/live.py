@@ -264,7 +264,8 @@ def _queues(totals: Totals) -> list[Queue]:
         Queue(name, int(length), int(limits[name]) if name in limits else None)
         for name, length in totals.words(f.QUEUE).items()
     ]
-    return [*found, Queue("blocked", int(totals.sum(f.BLOCKED)), None)]
+    found.append(Queue("blocked", int(totals.sum(f.BLOCKED)), None))
+    return sorted(found, key=lambda queue: queue.limit is None)  # those that can be full first
 
 
 def _reasons(now: Mapping[str, float], before: Mapping[str, float]) -> list[Reason]:

@@ -141,6 +141,16 @@ def test_a_password_is_set() -> None:
     assert (result.exit_code, result.stderr) == (1, "nexo: user_not_found: There is no user bob\n")
 
 
+def test_an_administrator_is_made_and_unmade() -> None:
+    run("user", "add", "ann")
+    assert run("user", "admin", "ann").stdout == "ann is an administrator.\n"
+    assert [user["is_admin"] for user in listed()] == [True]
+    assert run("user", "admin", "ann", "--off").stdout == "ann is no administrator any more.\n"
+    assert [user["is_admin"] for user in listed()] == [False]
+    unknown = run("user", "admin", "nobody")
+    assert (unknown.exit_code, unknown.stderr.split(":")[0]) == (1, "nexo")
+
+
 def test_users_are_listed_in_columns_and_cannot_command_the_terminal() -> None:
     assert run("user", "add", "ann", "--nickname", "\x1b[31mred\n[bold]").exit_code == 0
     run("user", "add", "barnaby", "--admin")
