@@ -134,8 +134,8 @@ export class Engine {
   tick() {
     const now = this._clock();
     this.link.tick(now);
+    this._timers.run(now); // acknowledgements before questions
     this.catchUp.timers.run(now);
-    this._timers.run(now);
     this.pump();
   }
 

@@ -1,6 +1,7 @@
 // What was sent and is not saved yet: per conversation in order, several on the wire, retried until there is an answer.
 
 import { Backoff } from "./backoff.js";
+import { Pace } from "./pace.js";
 
 /** @import { OutboxItem } from "../types.js" */
 
@@ -48,6 +49,9 @@ export class Outbox {
     this._entries = new Map();
     /** Those with `sentAt`. @type {Set<Entry>} */
     this._onWire = new Set();
+    this._pace = new Pace();
+    /** When `take` is worth calling next. */
+    this.deadline = Infinity;
   }
 
   get size() {
@@ -115,7 +119,10 @@ export class Outbox {
   /** It is stored for good. @param {string} clientMsgId */
   saved(clientMsgId) {
     const entry = this._entries.get(clientMsgId);
-    if (entry) this._laneWorks(entry);
+    if (entry) {
+      this._pace.worked();
+      this._laneWorks(entry);
+    }
     return this.remove(clientMsgId);
   }
 
@@ -136,6 +143,7 @@ export class Outbox {
       entry.item = { ...entry.item, error };
       return "failed";
     }
+    if (error.reason === "too_many_requests") this._pace.slowDown(now, retryAfterMs);
     const lane = this._lane(entry.item.conversationId);
     if (lane.blockedUntil <= now) lane.blockedUntil = now + lane.backoff.next(retryAfterMs);
     return "again";
@@ -160,7 +168,7 @@ export class Outbox {
   }
 
   /**
-   * What to put on the wire now, in order. Marks it as sent.
+   * What to put on the wire now, in order. Marks it as sent, and finds `deadline`.
    * @param {number} now
    * @returns {OutboxItem[]}
    */
@@ -169,34 +177,54 @@ export class Outbox {
     for (const entry of this._onWire) if (!entry.isAccepted) free -= 1;
     /** @type {OutboxItem[]} */
     const out = [];
+    this.deadline = Infinity;
     for (const lane of this._lanes.values()) {
-      if (lane.blockedUntil > now) continue;
-      let waiting = 0;
-      for (const entry of lane.entries) {
-        if (!entry.isStored || waiting >= LANE_IN_FLIGHT) break;
-        if (entry.item.error) continue;
-        if (entry.sentAt === 0 && free <= 0) break;
-        if (entry.sentAt === 0 || entry.sentAt + this._patience(entry) <= now) {
-          if (entry.sentAt === 0) free -= 1;
-          this._sent(entry, now);
-          entry.item = { ...entry.item, wasSent: true };
-          out.push(entry.item);
-        }
-        if (!entry.isAccepted) waiting += 1;
-        if (lane.backoff.attempts > 0) break; // after a refusal one goes ahead of the others
+      if (lane.blockedUntil > now) {
+        this._wakeAt(lane.blockedUntil);
+        continue;
       }
+      lane.blockedUntil = 0;
+      free -= this._takeFrom(lane, free, now, out);
     }
     return out;
   }
 
-  /** When `take` is worth calling next. */
-  get deadline() {
-    let earliest = Infinity;
-    for (const lane of this._lanes.values()) {
-      if (lane.blockedUntil > 0) earliest = Math.min(earliest, lane.blockedUntil);
+  /**
+   * @param {Lane} lane
+   * @param {number} free how many more may be on the wire
+   * @param {number} now
+   * @param {OutboxItem[]} out
+   * @returns {number} how many more are
+   */
+  _takeFrom(lane, free, now, out) {
+    let taken = 0;
+    let waiting = 0;
+    for (const entry of lane.entries) {
+      if (entry.item.error) continue;
+      if (!entry.isStored || waiting >= LANE_IN_FLIGHT) break;
+      const isDue = entry.sentAt === 0 || entry.sentAt + this._patience(entry) <= now;
+      if (isDue) {
+        if (entry.sentAt === 0 && taken >= free) break;
+        if (!this._pace.mayGo(now)) {
+          this._wakeAt(this._pace.nextAt);
+          break;
+        }
+        this._pace.went(now);
+        if (entry.sentAt === 0) taken += 1;
+        this._sent(entry, now);
+        entry.item = { ...entry.item, wasSent: true };
+        out.push(entry.item);
+      }
+      this._wakeAt(entry.sentAt + this._patience(entry));
+      if (!entry.isAccepted) waiting += 1;
+      if (lane.backoff.attempts > 0) break; // after a refusal one goes ahead of the others
     }
-    for (const entry of this._onWire) earliest = Math.min(earliest, entry.sentAt + this._patience(entry));
-    return earliest;
+    return taken;
+  }
+
+  /** @param {number} at */
+  _wakeAt(at) {
+    if (at < this.deadline) this.deadline = at;
   }
 
   /** @param {Entry} entry @param {number} at 0: it is not on the wire any more */

@@ -1,0 +1,386 @@
+// The engine with a recorded host and a clock that is set by hand: connecting, ending, and what frames do.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { beforeEach, describe, test } from "node:test";
+
+import { Engine, sendFrame } from "../src/core/engine.js";
+import { FakeHost, OPTIONS } from "./support/world.js";
+
+const GOLDEN = new URL("../../../tests/golden/envelope/", import.meta.url);
+const CHAT = "si_ann:ben";
+
+let now;
+let host;
+let engine;
+
+beforeEach(() => {
+  now = 1_000_000;
+  host = new FakeHost();
+  engine = new Engine("ann", host, { ...OPTIONS, random: () => 0.5 }, () => now);
+});
+
+const states = () => host.events.filter(([name]) => name === "state").map(([, { state, reason }]) => `${state} ${reason}`);
+const events = (name) => host.events.filter(([event]) => event === name).map(([, payload]) => payload);
+const pass = (ms) => {
+  now += ms;
+  engine.tick();
+};
+const signIn = (conversations = []) => {
+  engine.start();
+  engine.link.tokenReady(now);
+  engine.link.opened(now);
+  engine.receive({ type: "AUTH_OK", userId: "ann", connId: "c1", heartbeatMs: 30_000 });
+  engine.receive({ type: "SYNC", conversations, hasMore: false });
+  return host.take();
+};
+const entry = (more = {}) => ({ conversationId: CHAT, headSeq: 0, minSeq: 1, readSeq: 0, deliveredSeq: 0, unread: 0, ...more });
+const push = (msgSeq, more = {}) => ({ type: "SINGLE_CHAT", serverMsgId: `m${msgSeq}`, clientMsgId: `c${msgSeq}`, conversationId: CHAT, msgSeq, from: "ben", to: "ann", msgType: 1, body: `text ${msgSeq}`, mentions: [], replyToServerMsgId: null, extra: null, status: 0, ts: now, ...more });
+const seqs = () => engine.chat(CHAT).window.messages.map((message) => message.seq);
+
+describe("the connection", () => {
+  test("shows its token and what it has, then syncs, then is online", () => {
+    engine.baselines.set(CHAT, 7);
+    const [auth] = signIn();
+    assert.deepEqual(auth, { type: "AUTH", token: "t", deviceId: "d", baselines: { [CHAT]: 7 } });
+    assert.deepEqual(states(), ["connecting null", "syncing null", "online null"]);
+    assert.ok(host.calls.includes("list"));
+  });
+
+  test("comes back with growing pauses, and at once where a new token is all it takes", () => {
+    signIn();
+    engine.link.lost(now, 1006);
+    assert.deepEqual(engine.stateChange, { state: "offline", reason: "network", retryAt: now + 250 });
+    pass(250);
+    assert.equal(engine.state, "connecting");
+    engine.link.tokenReady(now);
+    engine.link.lost(now, 1006);
+    assert.equal(engine.stateChange.retryAt, now + 500);
+    pass(500);
+    engine.link.tokenReady(now);
+    engine.link.opened(now);
+    engine.receive({ type: "AUTH_OK", heartbeatMs: 30_000 });
+    engine.receive({ type: "SYNC", conversations: [], hasMore: false });
+    pass(10_000);
+    engine.receive({ type: "ERROR", reason: "token_expired", detail: "" });
+    engine.link.lost(now, 4603);
+    assert.equal(engine.state, "connecting");
+    assert.equal(host.calls.at(-1), "refresh");
+  });
+
+  test("waits as long as a server that stops asks for, and forgets old explanations", () => {
+    signIn();
+    engine.receive({ type: "ERROR", reason: "server_shutdown", detail: "", retryAfterMs: 4000 });
+    engine.link.lost(now, 4905);
+    assert.deepEqual(engine.stateChange, { state: "offline", reason: "server_shutdown", retryAt: now + 4250 });
+    pass(4250);
+    engine.link.tokenReady(now);
+    engine.link.opened(now);
+    engine.receive({ type: "AUTH_OK", heartbeatMs: 30_000 });
+    engine.receive({ type: "ERROR", reason: "too_many_requests", detail: "", retryAfterMs: 60_000 });
+    pass(3000);
+    engine.receive({ type: "PONG" });
+    engine.link.lost(now, 1006);
+    assert.equal(engine.stateChange.reason, "network");
+    assert.ok(engine.stateChange.retryAt < now + 5000);
+  });
+
+  for (const [code, reason, forgets] of [[4107, "kicked", false], [4108, "replaced", false], [4104, "session_invalid", true], [4101, "unauthorized", true]]) {
+    test(`${code} ${reason} is the end${forgets ? " of the session" : ""}`, () => {
+      signIn();
+      engine.receive({ type: "ERROR", reason, detail: "" });
+      engine.link.lost(now, code);
+      assert.equal(engine.state, "closed");
+      assert.equal(host.calls.at(-1), `ended ${reason}${forgets ? " forget" : ""}`);
+      pass(600_000);
+      assert.equal(engine.state, "closed");
+      assert.equal(engine.deadline, Infinity);
+    });
+  }
+
+  test("AUTH_FAIL that may be tried again is tried again", () => {
+    engine.start();
+    engine.link.tokenReady(now);
+    engine.link.opened(now);
+    engine.receive({ type: "AUTH_FAIL", reason: "server_busy", retryAfterMs: 250 });
+    engine.link.lost(now, 4901);
+    assert.equal(engine.stateChange.retryAt, now + 500);
+  });
+
+  test("is given up when nothing is heard although something was asked", () => {
+    signIn();
+    pass(30_000);
+    assert.deepEqual(host.take(), [{ type: "PING" }]);
+    engine.receive({ type: "PONG" });
+    pass(30_000);
+    assert.deepEqual(host.take(), [{ type: "PING" }]);
+    pass(10_000);
+    assert.equal(engine.state, "offline");
+    assert.equal(engine.stateChange.reason, "timeout");
+    assert.ok(host.calls.includes("drop 4900"));
+  });
+
+  test("waits while the device is offline, and wakes at once", () => {
+    signIn();
+    engine.link.networkDown(now);
+    assert.deepEqual(engine.stateChange, { state: "offline", reason: "offline", retryAt: null });
+    assert.equal(engine.deadline, Infinity);
+    engine.link.networkUp(now);
+    assert.equal(engine.state, "connecting");
+  });
+
+  test("is probed when the user comes back to it", () => {
+    signIn();
+    engine.link.wake(now);
+    assert.deepEqual(host.take(), []);
+    now += 6000;
+    engine.link.wake(now);
+    assert.deepEqual(host.take(), [{ type: "PING" }]);
+  });
+
+  test("stops cleanly, and starts again", () => {
+    signIn([entry({ headSeq: 1 })]);
+    engine.receive(push(1));
+    engine.stop();
+    assert.deepEqual(host.take(), [{ type: "ACK", ackType: "delivered", conversationId: CHAT, msgSeq: 1 }]);
+    assert.equal(host.stored.get(CHAT), 1);
+    assert.equal(engine.deadline, Infinity);
+    assert.equal(engine.state, "offline");
+    assert.equal(signIn([entry({ headSeq: 1, deliveredSeq: 1, unread: 1 })])[0].baselines[CHAT], 1);
+    assert.equal(engine.state, "online");
+  });
+});
+
+describe("receiving", () => {
+  test("a hole is waited for, then pulled; nothing beyond it is acknowledged", () => {
+    signIn([entry()]);
+    engine.receive(push(1));
+    engine.receive(push(3));
+    pass(50);
+    assert.deepEqual(host.take(), [{ type: "ACK", ackType: "delivered", conversationId: CHAT, msgSeq: 1 }]);
+    assert.deepEqual(seqs(), [1]);
+    pass(187 - 50);
+    assert.deepEqual(host.take(), []);
+    pass(2);
+    const [pull] = host.take();
+    assert.deepEqual({ ...pull, clientMsgId: "" }, { type: "PULL", conversationId: CHAT, beginSeq: 2, limit: 200, clientMsgId: "" });
+    engine.receive({ type: "PULL_OK", conversationId: CHAT, messages: [push(2), push(3)], headSeq: 3, nextSeq: 4, hasMore: false });
+    assert.deepEqual(seqs(), [1, 2, 3]);
+    assert.deepEqual(events("message").map(({ message }) => message.seq), [1, 2, 3]);
+    pass(50);
+    assert.deepEqual(host.take(), [{ type: "ACK", ackType: "delivered", conversationId: CHAT, msgSeq: 3 }]);
+  });
+
+  test("a hole that fills by itself costs no pull", () => {
+    signIn([entry()]);
+    engine.receive(push(2));
+    pass(100);
+    engine.receive(push(1));
+    pass(1000);
+    assert.deepEqual(host.take().map((frame) => frame.type), ["ACK"]);
+  });
+
+  test("a pull that is refused for the moment is repeated, one that is refused for good is not", () => {
+    signIn([entry({ headSeq: 2 })]);
+    pass(200);
+    const [first] = host.take();
+    engine.receive({ type: "ERROR", reason: "server_busy", detail: "", clientMsgId: first.clientMsgId, retryAfterMs: 1000 });
+    pass(999);
+    assert.deepEqual(host.take(), []);
+    pass(500);
+    const [second] = host.take();
+    assert.equal(second.type, "PULL");
+    assert.equal(engine.state, "syncing");
+    engine.receive({ type: "ERROR", reason: "not_group_member", detail: "", clientMsgId: second.clientMsgId });
+    assert.equal(engine.state, "online");
+    pass(20_000);
+    assert.ok(host.take().every((frame) => frame.type !== "PULL"));
+  });
+
+  test("is not online before what SYNC told of is here, page after page", () => {
+    engine.start();
+    engine.link.tokenReady(now);
+    engine.link.opened(now);
+    engine.receive({ type: "AUTH_OK", heartbeatMs: 30_000 });
+    engine.receive({ type: "SYNC", conversations: [entry({ headSeq: 1, unread: 1 })], hasMore: true, cursor: "next" });
+    assert.deepEqual(host.take().slice(1).map(({ type, cursor }) => ({ type, cursor })), [{ type: "SYNC", cursor: "next" }]);
+    engine.receive({ type: "SYNC", conversations: [entry({ conversationId: "si_ann:cid" })], hasMore: false });
+    assert.equal(engine.state, "syncing");
+    engine.receive(push(1, { resend: true }));
+    assert.equal(engine.state, "online");
+  });
+
+  test("SYNC that never comes is asked for", () => {
+    engine.start();
+    engine.link.tokenReady(now);
+    engine.link.opened(now);
+    engine.receive({ type: "AUTH_OK", heartbeatMs: 30_000 });
+    engine.receive({ type: "RESYNC", reason: "sync_failed", afterMs: 300 });
+    host.take();
+    pass(300);
+    assert.deepEqual(host.take().map((frame) => frame.type), ["SYNC"]);
+    engine.receive({ type: "SYNC", conversations: [], hasMore: false });
+    assert.equal(engine.state, "online");
+  });
+
+  test("RESYNC asks for what it names, after its pause, and drops provisional copies", () => {
+    signIn([entry({ headSeq: 1, deliveredSeq: 1 })]);
+    engine.receive({ ...push(1), serverMsgId: "p1", provisional: true, msgSeq: undefined });
+    assert.equal(engine.chat(CHAT).timeline.provisional.length, 1);
+    engine.receive({ type: "RESYNC", reason: "push_lost", afterMs: 400, conversations: [CHAT] });
+    assert.equal(engine.chat(CHAT).timeline.provisional.length, 0);
+    pass(399);
+    assert.deepEqual(host.take(), []);
+    pass(1);
+    assert.deepEqual(host.take()[0].conversations, [CHAT]);
+    engine.receive({ type: "SYNC", conversations: [entry({ headSeq: 2, deliveredSeq: 1, unread: 1 })], hasMore: false });
+    pass(250);
+    assert.equal(host.take()[0].beginSeq, 2);
+  });
+
+  test("a provisional copy is shown, never acknowledged, and goes by withdrawal or in time", () => {
+    signIn([entry()]);
+    const copy = (id) => ({ ...push(1), serverMsgId: id, provisional: true, msgSeq: undefined });
+    engine.receive(copy("p1"));
+    engine.receive(copy("p2"));
+    engine.receive({ type: "MESSAGE_WITHDRAWN", serverMsgId: "p1", conversationId: CHAT, reason: "blocked" });
+    assert.deepEqual(engine.chat(CHAT).timeline.provisional.map((message) => message.serverMsgId), ["p2"]);
+    assert.equal(events("withdrawn").length, 1);
+    pass(20_000);
+    assert.deepEqual(host.take(), []);
+    pass(40_000);
+    assert.equal(engine.chat(CHAT).timeline.provisional.length, 0);
+    engine.receive(push(1, { serverMsgId: "p3" }));
+    engine.receive(copy("p3"));
+    assert.equal(engine.chat(CHAT).timeline.provisional.length, 0, "the final copy came first");
+  });
+
+  test("notices and heads are pulled at once", () => {
+    signIn([entry({ conversationId: "sg_g_abcdefghijkl", headSeq: 3, deliveredSeq: 3 }), entry({ headSeq: 1, deliveredSeq: 1 })]);
+    engine.receive({ type: "GROUP_NOTIFY", conversationId: "sg_g_abcdefghijkl", groupId: "g_abcdefghijkl", headSeq: 5 });
+    engine.receive({ type: "HEADS", conversations: [{ conversationId: CHAT, headSeq: 1 }] });
+    assert.deepEqual(host.take().map((frame) => frame.beginSeq), [4]);
+  });
+
+  test("a conversation that is not known is asked for before its messages are given", () => {
+    signIn();
+    engine.receive(push(7));
+    assert.deepEqual(events("message"), []);
+    pass(0);
+    assert.deepEqual(host.take()[0].conversations, [CHAT]);
+    engine.receive({ type: "SYNC", conversations: [entry({ headSeq: 7, minSeq: 1, readSeq: 5, deliveredSeq: 6, unread: 1 })], hasMore: false });
+    assert.deepEqual(events("message").map(({ message }) => message.seq), [7]);
+    assert.equal(engine.chat(CHAT).unread.value, 1);
+  });
+
+  test("joining again begins at the new span", () => {
+    const room = "sg_g_abcdefghijkl";
+    const inRoom = (seq, more = {}) => push(seq, { type: "GROUP_CHAT", conversationId: room, groupId: "g_abcdefghijkl", to: undefined, ...more });
+    signIn([entry({ conversationId: room, headSeq: 2, deliveredSeq: 2 })]);
+    engine.receive(inRoom(3, { type: "GROUP_EVENT", msgType: 104, body: { user_ids: ["ann"], by: "ben" } }));
+    engine.receive({ type: "SYNC", conversations: [entry({ conversationId: room, headSeq: 9, minSeq: 9, readSeq: 8, deliveredSeq: 8 })], hasMore: false });
+    engine.receive(inRoom(9, { type: "GROUP_EVENT", msgType: 102, body: { user_ids: ["ann"], by: "ben" } }));
+    engine.receive(inRoom(10));
+    assert.deepEqual(events("groupEvent").map(({ message }) => message.seq), [3, 9]);
+    assert.equal(engine.chat(room).syncedSeq, 10);
+    assert.equal(engine.chat(room).unread.value, 1);
+    pass(400);
+    assert.deepEqual(host.take().filter((frame) => frame.type === "PULL"), []);
+  });
+
+  test("a server that lost its end is followed", () => {
+    engine.baselines.set(CHAT, 40);
+    signIn([entry({ headSeq: 40, deliveredSeq: 40, readSeq: 40 })]);
+    engine.link.lost(now, 1006);
+    pass(60_000);
+    engine.link.tokenReady(now);
+    engine.link.opened(now);
+    engine.receive({ type: "AUTH_OK", heartbeatMs: 30_000 });
+    engine.receive({ type: "SYNC", conversations: [entry({ headSeq: 3, deliveredSeq: 3, readSeq: 3 })], hasMore: false });
+    engine.receive(push(4));
+    assert.deepEqual(events("message").map(({ message }) => message.seq), [4]);
+    assert.equal(engine.chat(CHAT).unread.value, 1);
+  });
+
+  test("a recall blanks the message and the quotes of it", () => {
+    signIn([entry()]);
+    engine.receive(push(1, { extra: { k: 1 } }));
+    engine.receive(push(2, { replyToServerMsgId: "m1", quote: { serverMsgId: "m1", from: "ben", msgType: 1, text: "text 1" } }));
+    engine.receive({ type: "MESSAGE_REVOKED", serverMsgId: "m1", conversationId: CHAT, msgSeq: 3, from: "ben", ts: now });
+    const [first, second] = engine.chat(CHAT).window.messages;
+    assert.deepEqual([first.status, first.content, first.extra, second.quote], [1, "", null, null]);
+    assert.equal(engine.chat(CHAT).unread.value, 2, "recalling does not change the count");
+    assert.equal(events("recalled")[0].serverMsgId, "m1");
+  });
+
+  test("unread is asked for where it cannot be known", () => {
+    signIn([entry({ headSeq: 100, deliveredSeq: 100, readSeq: 10, unread: 60 })]);
+    engine.markRead(engine.chat(CHAT), 50);
+    pass(1000);
+    const frames = host.take();
+    assert.deepEqual(frames.map((frame) => frame.type), ["ACK", "SYNC"]);
+    engine.receive({ type: "SYNC", conversations: [entry({ headSeq: 100, deliveredSeq: 100, readSeq: 50, unread: 33 })], hasMore: false });
+    assert.equal(engine.chat(CHAT).unread.value, 33);
+    engine.markRead(engine.chat(CHAT), 1000);
+    assert.equal(engine.chat(CHAT).unread.value, 0);
+    assert.equal(engine.chat(CHAT).readSeq, 100, "never beyond what was given");
+  });
+
+  test("what was read while offline is told after the reconnect", () => {
+    signIn([entry({ headSeq: 4, deliveredSeq: 4, unread: 4 })]);
+    engine.link.lost(now, 1006);
+    engine.markRead(engine.chat(CHAT), 4);
+    pass(10_000);
+    engine.link.tokenReady(now);
+    engine.link.opened(now);
+    engine.receive({ type: "AUTH_OK", heartbeatMs: 30_000 });
+    engine.receive({ type: "SYNC", conversations: [entry({ headSeq: 4, deliveredSeq: 4, unread: 4 })], hasMore: false });
+    assert.equal(engine.chat(CHAT).unread.value, 0);
+    pass(50);
+    assert.deepEqual(host.take().at(-1), { type: "ACK", ackType: "read", conversationId: CHAT, msgSeq: 4 });
+  });
+
+  test("messages in memory are bounded: the least recently used conversation is let go", () => {
+    engine = new Engine("ann", host, { ...OPTIONS, windowSize: 3, maxConversations: 2, random: () => 0.5 }, () => now);
+    signIn();
+    for (const peer of ["ben", "cid", "dan"]) {
+      for (let seq = 1; seq <= 5; seq += 1) engine.receive(push(seq, { conversationId: `si_ann:${peer}`, from: peer }));
+    }
+    assert.deepEqual(["ben", "cid", "dan"].map((peer) => engine.chat(`si_ann:${peer}`).window.messages.length), [1, 3, 3]);
+    assert.equal(engine.chat(CHAT).unread.value, 5);
+  });
+});
+
+describe("golden frames", () => {
+  const blocks = (name) =>
+    readFileSync(new URL(name, GOLDEN), "utf8")
+      .split("\n\n")
+      .map((block) => block.split("\n").filter((line) => !line.startsWith("#")))
+      .filter((lines) => lines.length >= 2);
+
+  test("every frame of the server is understood", () => {
+    let count = 0;
+    for (const [title, line] of blocks("server.txt")) {
+      host = new FakeHost();
+      engine = new Engine("ann", host, { ...OPTIONS, random: () => 0.5 }, () => now);
+      signIn([entry({ headSeq: 6, deliveredSeq: 6 }), entry({ conversationId: "sg_g_abcdefghijkl", headSeq: 0 })]);
+      assert.doesNotThrow(() => engine.receive(JSON.parse(line)), title);
+      pass(0);
+      count += 1;
+    }
+    assert.ok(count > 25);
+  });
+
+  test("what is sent has the form that the server's tests have", () => {
+    const frames = new Map(blocks("client.txt").map(([title, line]) => [title, JSON.parse(line)]));
+    const { from: _, ...whole } = frames.get("SINGLE_CHAT with everything");
+    assert.deepEqual(
+      sendFrame({ clientMsgId: "c2", conversationId: CHAT, recvId: "ben", groupId: null, msgType: 7, content: "yes ✓", mentions: ["ben"], replyTo: "123456789012345678", extra: { k: [1, 2.5, null] }, createdAt: 0, wasSent: false, error: null }),
+      whole,
+    );
+    assert.deepEqual(
+      sendFrame({ clientMsgId: "c3", conversationId: "sg_g_abcdefghijkl", recvId: null, groupId: "g_abcdefghijkl", msgType: 2, content: { url: "https://x.example/1.png" }, mentions: ["@all"], replyTo: null, extra: null, createdAt: 0, wasSent: false, error: null }),
+      frames.get("GROUP_CHAT with an image"),
+    );
+  });
+});
