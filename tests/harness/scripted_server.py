@@ -36,6 +36,7 @@ class Listener:
     def __init__(self) -> None:
         self.world = World()
         self._api = Api(self.world)
+        self.tasks: set[asyncio.Task[None]] = set()
 
     def answer_control(self, path: str, query: Frame, body: Any) -> Any:
         match path:
@@ -58,6 +59,11 @@ class Listener:
                     "counts": dict(self.world.counts),
                 }
         raise NexoError("not_found", path)
+
+    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self.serve(reader, writer))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -168,7 +174,7 @@ async def _read_head(reader: asyncio.StreamReader) -> bytes:
 
 async def run() -> None:
     listener = Listener()
-    server = await asyncio.start_server(listener.serve, "127.0.0.1", 0, limit=HEAD_MAX_BYTES)
+    server = await asyncio.start_server(listener.accept, "127.0.0.1", 0, limit=HEAD_MAX_BYTES)
     print(json.dumps({"port": server.sockets[0].getsockname()[1]}), flush=True)
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -181,8 +187,9 @@ async def run() -> None:
     threading.Thread(target=watch_input, daemon=True).start()
     await ended.wait()
     server.close()
-    for connection in list(listener.world.connections):
-        connection.line.cut()
+    for task in list(listener.tasks):
+        task.cancel()
+    await asyncio.gather(*listener.tasks, return_exceptions=True)
 
 
 if __name__ == "__main__":
