@@ -77,13 +77,13 @@ class App {
     this.#model?.drafts.forget();
     forgetAll(`people.${userId}`);
     this.#leave();
-    remember("signed_in", null);
     location.hash = "#/";
     try {
       await this.#client.logout();
     } catch (error) {
       tellFailure(error);
     }
+    remember("signed_in", null); // now that there is no session left: other tabs start anew
     this.#showDoor();
   }
 }

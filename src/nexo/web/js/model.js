@@ -45,10 +45,7 @@ export class Model extends Emitter {
     const { client } = this;
     const on = (name, fn) => this.#ends.push(client.on(name, fn));
     on("state", (state) => this.#stateChanged(state));
-    on("conversations", () => {
-      this.listLoaded = true;
-      this.#listChanged();
-    });
+    on("conversations", this.#listChanged);
     on("receipt", ({ type, userId, seq, conversation }) => {
       if (conversation.type === "group") this.receipts.advance(conversation.id, userId, type, seq);
       this.emit("receipt", conversation.id);
@@ -69,8 +66,6 @@ export class Model extends Emitter {
   /** Signs in on the socket and loads what the list needs. Failures show in the connection's state. */
   start() {
     this.client.connect().catch(() => {});
-    this.people.refresh(this.userId).catch(() => {});
-    this.#loadBeside();
   }
 
   async #loadBeside() {
@@ -97,14 +92,31 @@ export class Model extends Emitter {
   #stateChanged(state) {
     const was = this.isConnected;
     this.connection = state;
-    if (this.isConnected && !was) {
-      this.listLoaded ||= state.state === "online";
-      this.#loadBeside();
-    }
+    if (this.isConnected && !was) this.#loadBeside();
     if (was && !this.isConnected) this.downSince = Date.now();
-    if (state.state === "online") this.listLoaded = true;
+    if (state.state === "online") this.#setListed();
     this.emit("connection", state);
     this.#listChanged();
+  }
+
+  /** Resolves when the list of conversations is here, or after `ms`. @param {number} ms @returns {Promise<void>} */
+  whenListed(ms) {
+    if (this.listLoaded) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => done(), ms);
+      const end = this.on("listed", () => done());
+      const done = () => {
+        end();
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  #setListed() {
+    if (this.listLoaded) return;
+    this.listLoaded = true;
+    this.emit("listed");
   }
 
   /** The server's clock, as well as it can be told from its last answers. */

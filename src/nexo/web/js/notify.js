@@ -4,6 +4,8 @@ import { remember, remembered } from "./prefs.js";
 import { t } from "./i18n.js";
 import { contentLine } from "./wording.js";
 
+const NAME_MS = 1500; // a notification waits that long for the name of a stranger
+
 /** @returns {"on" | "off" | "denied"} */
 export function notificationState() {
   if (!("Notification" in window) || Notification.permission === "denied") return "denied";
@@ -21,10 +23,11 @@ export async function setNotifications(on) {
 export function startNotifying(model, open) {
   const ends = [];
   ends.push(
-    model.client.on("message", ({ message, conversation }) => {
+    model.client.on("message", async ({ message, conversation }) => {
       const isMuted = conversation.recvMsgOpt !== 0 && !message.important;
       const isSeen = document.hasFocus() && model.openId === conversation.id;
       if (notificationState() !== "on" || isMuted || isSeen || message.silent) return;
+      await model.people.whenKnown(message.senderId, NAME_MS);
       const face = model.face(conversation);
       const name = model.people.name(message.senderId);
       const text = contentLine(message);

@@ -44,6 +44,23 @@ export class People extends Emitter {
     return this.get(userId).nickname || userId;
   }
 
+  /** Resolves when the name is known, or after `ms`. @param {string} userId @param {number} ms */
+  whenKnown(userId, ms) {
+    if (this.#known.has(userId)) return Promise.resolve();
+    this.#want(userId);
+    return new Promise((resolve) => {
+      const end = this.on("change", () => {
+        if (this.#known.has(userId)) done();
+      });
+      const timer = setTimeout(() => done(), ms);
+      const done = () => {
+        end();
+        clearTimeout(timer);
+        resolve(undefined);
+      };
+    });
+  }
+
   /** Everybody known but oneself. @returns {Person[]} */
   all() {
     return [...this.#known.values()].filter((person) => person.userId !== this.me && !person.unknown);

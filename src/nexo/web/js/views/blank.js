@@ -6,10 +6,13 @@ import { button, h, icon, mark } from "../dom.js";
 import { shortName } from "../format.js";
 import { rich, t } from "../i18n.js";
 
+/** Nobody has written yet. @param {any} model */
+export const isFresh = (model) => model.listLoaded && model.client.conversations.length === 0;
+
 /** @param {any} model */
 export function blankView(model) {
-  const isFresh = model.listLoaded && model.client.conversations.length === 0;
-  return h("main", { class: "blank", "aria-label": "Nexo" }, isFresh ? firstSteps(model) : hint());
+  const fresh = isFresh(model);
+  return h("main", { class: "blank", "aria-label": "Nexo", dataset: { fresh: fresh ? "yes" : "no" } }, fresh ? firstSteps(model) : hint());
 }
 
 function hint() {

@@ -21,6 +21,7 @@ const PAGE = 50;
 const SKELETON_AFTER_MS = 150;
 const LONG_PRESS_MS = 450;
 const READ_AFTER_MS = 250;
+const LIST_MS = 4000;
 /** Where the reader was in each conversation, for as long as the page lives. */
 const places = new Map();
 
@@ -57,7 +58,7 @@ export class ChatView {
     const { model, conversation, log } = this;
     this.#ends.add(
       conversation.on("change", this.#update),
-      model.on("connection", this.#update),
+      model.on("connection", () => (this.#failed && model.isConnected ? this.#open() : this.#update())),
       model.on("receipt", (id) => id === conversation.id && this.#update()),
       model.on("withdrawn", (id) => id === conversation.id && this.#update()),
       model.on("presence", () => this.#drawHeader()),
@@ -104,15 +105,18 @@ export class ChatView {
     const { conversation } = this;
     if (conversation.type === "group") this.model.groups.look(conversation.groupId);
     else this.model.people.refresh(conversation.peerId).catch(() => {});
-    if (conversation.unread > 0) this.#marks = { newAfter: conversation.readSeq, newCount: conversation.unread };
     const skeleton = setTimeout(() => this.#drawState("loading"), SKELETON_AFTER_MS);
+    this.#loading = "first";
+    this.#failed = false;
     try {
-      this.#failed = false;
+      await this.model.whenListed(LIST_MS); // after a reload: what is unread is not known before
+      if (conversation.unread > 0) this.#marks = { newAfter: conversation.readSeq, newCount: conversation.unread };
       await this.#loadFirst();
     } catch {
       this.#failed = conversation.messages.length === 0 && conversation.pending.length === 0;
     } finally {
       clearTimeout(skeleton);
+      this.#loading = "";
     }
     if (this.#hasEnded) return;
     this.#draw();
@@ -125,7 +129,6 @@ export class ChatView {
   async #loadFirst() {
     const { conversation } = this;
     const { messages } = conversation;
-    if (conversation.headSeq === 0) return;
     const first = messages[0]?.seq ?? Infinity;
     if (this.#marks.newAfter !== null && first > this.#marks.newAfter + 1 && conversation.hasEarlier !== false) {
       await conversation.loadAround(this.#marks.newAfter + 1, PAGE);
@@ -166,13 +169,14 @@ export class ChatView {
     const follow = this.#wantsFollow || (log.follows && !conversation.hasLater);
     this.#wantsFollow = false;
     log.show(rows, { follow, arriving: follow && log.rows.length > 0 && this.#loading === "" });
-    this.#drawState(rows.length > 0 ? "" : this.#failed ? "failed" : "empty");
+    if (rows.length > 0) this.#drawState("");
+    else if (!this.#loading) this.#drawState(this.#failed ? "failed" : "empty");
     this.#drawHeader();
     this.#drawTyping();
     this.composer.update();
     this.#drawJump();
     this.#readSoon();
-    if (rows.length > 0) this.#loadMore();
+    this.#loadMore();
   }
 
   #renamed() {
@@ -185,7 +189,7 @@ export class ChatView {
     this.state.hidden = kind === "";
     if (kind === "loading" && this.log.rows.length === 0)
       fill(this.state, h("div", { class: "skeletons", "aria-label": t("loading") }, ["a", "b", "c", "d"].map((key) => h("span", { class: `sk ${key}` }))));
-    if (kind === "empty" && this.#loading === "") fill(this.state, h("div", { class: "side-empty" }, icon("chat"), h("b", null, t("chat_empty")), h("span", null, t("chat_empty_hint"))));
+    if (kind === "empty") fill(this.state, h("div", { class: "side-empty" }, icon("chat"), h("b", null, t("chat_empty")), h("span", null, t("chat_empty_hint"))));
     if (kind === "failed")
       fill(
         this.state,
@@ -288,7 +292,7 @@ export class ChatView {
 
   async #loadMore() {
     const { conversation, log } = this;
-    if (this.#loading || this.#hasEnded || conversation.headSeq === 0) return;
+    if (this.#loading || this.#failed || this.#hasEnded || conversation.headSeq === 0) return;
     const screens = log.element.clientHeight * 2;
     const above = log.element.scrollHeight - log.element.clientHeight - log.distance;
     if (conversation.hasEarlier && above < screens) await this.#load("earlier", () => conversation.loadEarlier(PAGE));

@@ -52,9 +52,11 @@ function drawMessage(element, row, model) {
   else delete element.dataset.state;
   element.setAttribute("aria-label", labelOf(row, model));
 
+  const hadActions = element.querySelector(":scope > .bubble > .acts") !== null;
   const bubble = isRecalled ? recalledBubble(row, model) : contentBubble(row, model);
   const face = row.inGroup && !row.isMine && row.isEnd && avatar({ ...model.personFace(message.senderId), online: false }, "s32");
   fill(element, face, bubble, noteBelow(row, model));
+  if (hadActions) ensureActions(element); // it is still pointed at
 }
 
 function labelOf(row, model) {

@@ -10,7 +10,7 @@ import { clock } from "../format.js";
 import { t } from "../i18n.js";
 import { startNotifying } from "../notify.js";
 import { currentRoute, go } from "../router.js";
-import { blankView } from "./blank.js";
+import { blankView, isFresh } from "./blank.js";
 import { ChatView } from "./chat.js";
 import { Panel } from "./panel.js";
 import { Sidebar } from "./sidebar.js";
@@ -63,11 +63,8 @@ export class Shell {
     const conversation = conversationId ? this.#find(conversationId) : null;
     if (conversation?.id !== this.#chat?.conversation.id) this.#open(conversation);
     this.#showPanel(details ? conversation : null);
-    this.#blank?.remove();
-    this.#blank = null;
-    if (!conversation) this.element.append((this.#blank = blankView(this.model)));
-    const isFresh = this.#blank?.querySelector(".steps") !== null && this.#blank !== null;
-    this.element.dataset.view = conversation ? (details ? "panel" : "chat") : isFresh ? "blank" : "list";
+    this.#showBlank(conversation === null);
+    if (conversation) this.element.dataset.view = details ? "panel" : "chat";
     this.#chat?.headerChanged();
     this.sidebar.update();
     this.model.emit("opened");
@@ -101,12 +98,17 @@ export class Shell {
     if (this.#panel && isNarrow()) this.#panel.element.querySelector("a")?.focus();
   }
 
+  #showBlank(isWanted) {
+    this.#blank?.remove();
+    this.#blank = isWanted ? blankView(this.model) : null;
+    if (!this.#blank) return;
+    this.element.append(this.#blank);
+    this.element.dataset.view = isFresh(this.model) ? "blank" : "list";
+  }
+
   /** The first conversation ends the first steps, and the other way round. */
   #listChanged() {
-    if (!this.#blank) return;
-    const isFresh = this.#blank.querySelector(".steps") !== null;
-    const shouldBe = this.model.listLoaded && this.model.client.conversations.length === 0;
-    if (isFresh !== shouldBe) this.#route();
+    if (this.#blank && (this.#blank.dataset.fresh === "yes") !== isFresh(this.model)) this.#showBlank(true);
   }
 
   // -- the session ---------------------------------------------------------------------------------------

@@ -1,0 +1,37 @@
+"""One browser for all of them, one server per file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser
+
+from harness.browser import Api, People, chromium
+from harness.server_process import ServerProcess
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def server(browser: Browser) -> Iterator[ServerProcess]:
+    with ServerProcess() as running:
+        yield running
+
+
+@pytest.fixture
+def api(server: ServerProcess) -> Iterator[Api]:
+    api = Api(server.address)
+    yield api
+    api.close()
+
+
+@pytest.fixture
+def people(browser: Browser, server: ServerProcess) -> Iterator[People]:
+    people = People(browser, server.address)
+    yield people
+    people.close()
