@@ -13,22 +13,26 @@ import re
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from harness import servers
 from harness.core import open_test_core
 from harness.history import PEOPLE, History
 from harness.legacy import Past, make
 from nexo.config import parse_store_url
+from nexo.errors import StartupError
 from nexo.store import migrate
 from nexo.store.check import check
 from nexo.store.transfer.copy import columns_of, tables
 from nexo.store.transfer.links import source_link
 
 NEXO = Path(sys.executable).with_name("nexo")
-MESSAGES = int(os.environ.get("NEXO_LONG_TESTS", "0")) * 50_000 or 3000
+LONG = os.environ.get("NEXO_LONG_TESTS") == "1"
+MESSAGES = 50_000 if LONG else 3000
 LINE = re.compile(r"nexo: (.+): ([\d,]+) of ([\d,]+) \((\d+) %\)")
 
 
@@ -44,8 +48,13 @@ class Life(NamedTuple):
         return next(percent for name, percent in self.told if name == stage)
 
 
-def run(command: list[str], folder: Path, die_at: tuple[str, int] | None = None) -> Life:
-    """Run it to its end, or until it has told that a stage is so far: then SIGKILL."""
+def run(
+    command: list[str],
+    folder: Path,
+    die_at: tuple[str, int] | None = None,
+    blow: Callable[[subprocess.Popen[str]], None] = subprocess.Popen.kill,
+) -> Life:
+    """Run it to its end, or until it has told that a stage is so far: then something befalls it, by default SIGKILL."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith("NEXO_")}
     process = subprocess.Popen(
         [str(NEXO), *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, env=plain
@@ -62,8 +71,8 @@ def run(command: list[str], folder: Path, die_at: tuple[str, int] | None = None)
                 continue
             told.append((found[1], int(found[4])))
             if die_at is not None and told[-1][0] == die_at[0] and told[-1][1] >= die_at[1]:
-                process.kill()
-                break
+                blow(process)
+                die_at = None
         output = process.stdout.read()
         process.wait(120)
     return Life(told, process.returncode, output, complaints)
@@ -106,11 +115,11 @@ def lively(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_copy_goes_on_after_every_kill(lively: str, store_url: str, tmp_path: Path) -> None:
     target = store_url if not store_url.startswith("sqlite") else f"sqlite:///{tmp_path}/copy/nexo.db"
     command = ["copy-store", "--from", lively, "--to", target, "--batch", "40", "--json"]
-    for die_at in (("copying", 30), ("copying", 70), ("comparing", 50)):
-        life = run(command, tmp_path, die_at)
-        assert life.returncode == -9, life.complaints
-        with pytest.raises(Exception, match="half a copy"):
-            asyncio.run(check(parse_store_url(target)))
+    lives = [run(command, tmp_path, die_at) for die_at in (("copying", 50), ("comparing", 50))]
+    assert [life.returncode for life in lives] == [-9, -9], lives
+    assert lives[1].first("copying") >= 50, "it began anew"
+    with pytest.raises(StartupError, match="half a copy"):
+        asyncio.run(check(parse_store_url(target)))
     last = run(command, tmp_path)
     assert last.returncode == 0, last.complaints
     report = json.loads(last.output)
@@ -118,13 +127,6 @@ def test_a_copy_goes_on_after_every_kill(lively: str, store_url: str, tmp_path: 
     assert report["good"]
     assert "copying" not in dict(last.told), "it was all copied before the last kill"
     assert asyncio.run(read_all(target)) == asyncio.run(read_all(lively))
-
-
-def test_a_copy_begins_where_it_was_killed(lively: str, tmp_path: Path) -> None:
-    command = ["copy-store", "--from", lively, "--to", f"sqlite:///{tmp_path}/copy/nexo.db", "--batch", "40"]
-    killed = run(command, tmp_path, ("copying", 50))
-    assert killed.returncode == -9
-    assert run(command, tmp_path, ("copying", 50)).first("copying") >= 50
 
 
 @pytest.fixture(scope="module")
@@ -152,6 +154,25 @@ def test_an_import_goes_on_after_every_kill(old_and_whole: tuple[str, str], stor
     assert report["good"]
     assert {stage for stage, _ in last.told if stage.startswith("importing")} <= {"importing conversations"}
     assert asyncio.run(read_all(target)) == asyncio.run(read_all(undisturbed))
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("kind", [servers.Postgres] + [servers.MariaDb] * LONG)
+def test_a_database_that_dies_is_told_and_the_command_goes_on_later(
+    kind: type[servers.SqlServer], tmp_path: Path
+) -> None:
+    source = f"sqlite:///{tmp_path}/old/legacy.db"
+    asyncio.run(make(source, Past(800).rows))
+    with kind() as server:
+        command = ["import-legacy", "--from", source, "--to", server.create_database(), "--batch", "20"]
+        interrupted = run(command, tmp_path, ("importing messages", 30), lambda process: server.kill())
+        assert interrupted.returncode == 4, interrupted.complaints
+        assert "the same command goes on where it was" in interrupted.complaints
+        assert "Traceback" not in interrupted.complaints
+        server.start()
+        finished = run(command, tmp_path)
+        assert finished.returncode == 0, finished.complaints
+        assert finished.first("importing messages") >= 30
 
 
 def test_an_import_is_not_taken_up_when_its_source_has_changed(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ FAILURES: tuple[type[Exception], ...] = (
     MySQLError,
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # a connection that was lost in the middle of COPY
     sqlite3.Error,
     OSError,
 )
