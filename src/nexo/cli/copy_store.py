@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from typing import Annotated
 
@@ -80,13 +81,18 @@ def secret_hint(source: StoreUrl, target: StoreUrl) -> str:
     if source.engine == "sqlite" and target.engine != "sqlite":
         return (
             "Clients stay signed in if the new servers have the same signing secret. It is not in the database; take "
-            f'it along:\n  export NEXO_AUTH__SECRET="$(cat {source.path.parent / "secret"})"\n'
+            f'it along:\n  export NEXO_AUTH__SECRET="$(cat {_quoted(source)})"\n'
             "(or the auth.secret that the old server was configured with)."
         )
     if source.engine == "sqlite":
         return (
             "Clients stay signed in if the signing secret goes along. It is not in the database:\n"
-            f"  cp -p {source.path.parent / 'secret'} {target.path.parent / 'secret'}\n"
+            f"  cp -p {_quoted(source)} {_quoted(target)}\n"
             "(unless auth.secret is configured)."
         )
     return "Clients stay signed in if the new servers are given the same auth.secret as the old ones."
+
+
+def _quoted(url: StoreUrl) -> str:
+    """The file beside an embedded database that has the secret, for a shell."""
+    return shlex.quote(str(url.path.absolute().parent / "secret"))

@@ -138,4 +138,5 @@ def _print(source: StoreUrl, target: StoreUrl, path: Path, done: ImportReport, s
         print_text(f"`nexo check` finds: {found}. Do not use it.")
     else:
         print_text("Every message and every member is what the source says; `nexo check` finds nothing wrong.")
-        print_text("Nobody has a password yet that Nexo can check: `nexo user passwd USER` sets one.")
+        if "password_not_usable" in done.issues:
+            print_text("Users without a password that Nexo can check get one with `nexo user passwd USER`.")
