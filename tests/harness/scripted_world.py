@@ -134,14 +134,15 @@ class World:
 
     def _note_entry(self, entry: Frame) -> None:
         name, base = entry["conversationId"], max(entry["minSeq"] - 1, entry["deliveredSeq"])
-        known = self.known.get(name)
-        if known is None:
-            self.known[name] = Knowledge(base)
-            self.first_bases[name] = base
-        elif entry["minSeq"] - 1 > known.base:  # came back in: what was between is not theirs to have
-            known.base = entry["minSeq"] - 1
+        known = self.known.setdefault(name, Knowledge(0))
+        if name not in self.first_bases:
+            self.first_bases[name] = known.base = base
+        else:  # came back in: what was between is not theirs to have
+            known.base = max(known.base, entry["minSeq"] - 1)
 
     def _note_seq(self, name: str, seq: int) -> None:
+        if seq == 1:  # a chat that begins now has no entry before it
+            self.first_bases.setdefault(name, 0)
         self.known.setdefault(name, Knowledge(0)).given.add(seq)
 
     def check_ack(self, name: str, seq: int) -> None:
