@@ -9,6 +9,9 @@ BIN := .venv/bin
 RUN_READY := .venv/.ready-run
 TEST_READY := .venv/.ready-test
 PYTEST_ARGS ?=
+# Tests wait more than they compute: three workers fill two cores. What shares a server stays on one worker.
+WORKERS ?= 3
+SPREAD = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 LOCK_ARGS ?=
 
 define HELP
@@ -16,7 +19,7 @@ Nexo, a self-hosted instant-messaging server.
 
   make run         set up and start a server with the embedded database
   make test        everything: style, types, and all tests against MariaDB, PostgreSQL and Redis
-  make test-fast   only the tests that need no server, under a minute
+  make test-fast   only the tests that need no database server and no process of their own, under a minute
 
   make lint        style and types
   make format      put the code into the project's format
@@ -37,11 +40,11 @@ run: $(RUN_READY)
 
 .PHONY: test
 test: $(TEST_READY) services lint
-	$(BIN)/pytest --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
+	$(BIN)/pytest $(SPREAD) --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
 
 .PHONY: test-fast
 test-fast: $(TEST_READY)
-	$(BIN)/pytest -m "not servers" $(PYTEST_ARGS)
+	$(BIN)/pytest $(SPREAD) -m "not servers and not slow" $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: $(TEST_READY)

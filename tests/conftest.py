@@ -17,7 +17,7 @@ from harness import servers
 from harness.coroutines import as_plain_function
 from harness.engines import SERVER_ENGINES, EngineTally, engine_of
 from harness.migrated import migrated_database
-from harness.workers import group_for_workers
+from harness.workers import group_for_workers, mark_slow
 
 # The default prints every local variable of a traceback, which can hold up the event loop for seconds.
 _render = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
@@ -45,6 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    mark_slow(items)
     if hasattr(config, "workerinput"):
         group_for_workers(items)
 

@@ -35,6 +35,9 @@ GROUP = {
     "group_id", "conversation_id", "name", "owner_id", "member_count", "status", "join_policy", "avatar",
     "introduction", "announcement", "group_type", "creator_id", "mute_until", "extra", "created_at",
 }  # fmt: skip
+# The last test looks at what all the others have met: they stay together.
+pytestmark = pytest.mark.xdist_group("contract/test_http_api")
+
 RECEIPTS = {"read", "delivered", "pending", "read_count", "delivered_count"}
 PAGE = {"messages", "head_seq", "next_seq", "has_more"}
 

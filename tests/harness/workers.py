@@ -13,7 +13,8 @@ import pytest
 from harness.engines import engine_of
 
 TESTS = Path(__file__).parents[1]
-_LONGEST_FIRST = ("faults", "e2e", "browser", "sim", "property", "contract")
+_LONGEST_FIRST = ("browser", "faults", "e2e", "conformance", "sim", "property", "contract")
+_SLOW = {"browser", "faults", "e2e", "conformance", "sim"}  # real processes, real time
 
 
 def group_for_workers(items: list[pytest.Item]) -> None:
@@ -21,6 +22,12 @@ def group_for_workers(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("xdist_group") is None:  # some files know better
             item.add_marker(pytest.mark.xdist_group(_group_of(item)))
+
+
+def mark_slow(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.relative_to(TESTS).parts[0] in _SLOW:
+            item.add_marker(pytest.mark.slow)
 
 
 def _rank(item: pytest.Item) -> int:
