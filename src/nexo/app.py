@@ -7,7 +7,7 @@ import gc
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
@@ -87,6 +87,9 @@ async def open_core(config: Config) -> AsyncIterator[Core]:
         await store.close()
 
 
+Ready = Callable[[str], Awaitable[None]]
+
+
 @contextlib.contextmanager
 def _alone(config: Config, url: StoreUrl) -> Iterator[None]:
     """The embedded database belongs to one server; a server database to as many as there are."""
@@ -97,8 +100,8 @@ def _alone(config: Config, url: StoreUrl) -> Iterator[None]:
         yield
 
 
-async def serve(config: Config, log_level: str = "info") -> None:
-    """Run the server until it is told to stop."""
+async def serve(config: Config, log_level: str = "info", ready: Ready | None = None) -> None:
+    """Run the server until it is told to stop. `ready` gets its address once it listens; without it, it is printed."""
     set_up_logs(log_level)
     allow_many_connections()
     secret = load_secret(config)
@@ -113,7 +116,8 @@ async def serve(config: Config, log_level: str = "info") -> None:
             try:
                 if gateway.neighbours is not None:
                     await bus.start(gateway.neighbours)
-                await server.serve(listener, lambda: _say_where(config, listener.getsockname()[1]))
+                address = _address(config.server.host, listener.getsockname()[1])
+                await server.serve(listener, lambda: ready(address) if ready else _say_where(config, address))
             finally:
                 await bus.stop()
                 accounts.close()
@@ -183,9 +187,11 @@ def make_server(core: Core, secret: str, metrics: Metrics, bus: JoinedBus) -> tu
     return Server(config, api, gateway), accounts, gateway
 
 
-async def _say_where(config: Config, port: int) -> None:
-    host = f"[{config.server.host}]" if ":" in config.server.host else config.server.host
-    address = f"http://{host}:{port}"
+def _address(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+async def _say_where(config: Config, address: str) -> None:
     sys.stdout.write(
         f"Nexo runs at {address} (the API: {address}/docs)\n"
         f"Messages are kept in {resolve_store_url(config).redacted()}\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import resource
 import signal
@@ -57,8 +58,16 @@ def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
         listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
-        raise StartupError(f"cannot listen on {host}:{port}: {error.strerror}; is another server running?") from error
+        raise StartupError(f"cannot listen on {host}:{port}: {error.strerror}; {_what_to_do(error)}") from error
     return listener
+
+
+def _what_to_do(error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return "stop the server that uses this port (`ss -ltnp` names it), or choose another with --port"
+    if error.errno == errno.EACCES:
+        return "ports below 1024 need a right: choose another with --port and put a proxy in front"
+    return "--host must be an address of this machine: 0.0.0.0 listens on all"
 
 
 class Server:
