@@ -118,21 +118,19 @@ async def _read_repeated(legacy: Legacy) -> frozenset[int]:
     if not legacy.has(MESSAGES, "client_msg_id"):
         return frozenset()
     key, sender, given = (legacy.name(MESSAGES, name) for name in ("id", "from_user_id", "client_msg_id"))
-    groups = await legacy.link.read(
-        f"SELECT {sender},{given} FROM {MESSAGES.name} WHERE {given} IS NOT NULL AND {given}<>'' "
-        f"GROUP BY {sender},{given} HAVING COUNT(*)>1"
+    # one pass: without an index on it, asking for each pair would read the whole table every time
+    rows = await legacy.link.read(
+        f"SELECT m.{key},m.{sender},m.{given} FROM {MESSAGES.name} m JOIN (SELECT {sender} AS who,{given} AS what "
+        f"FROM {MESSAGES.name} WHERE {given} IS NOT NULL AND {given}<>'' GROUP BY {sender},{given} "
+        f"HAVING COUNT(*)>1) d ON d.who=m.{sender} AND d.what=m.{given} ORDER BY m.{key}"
     )
+    seen: set[tuple[str, str]] = set()
     repeated: set[int] = set()
-    for user, client_msg_id in groups:
-        seen: set[str] = set()
-        for message_id, exact in await legacy.link.read(
-            f"SELECT {key},{given} FROM {MESSAGES.name} WHERE {sender}=? AND {given}=? ORDER BY {key}",
-            user,
-            client_msg_id,
-        ):
-            if exact in seen:
-                repeated.add(message_id)
-            seen.add(exact)
+    for message_id, user, exact in rows:
+        pair = str(user), str(exact)
+        if pair in seen:
+            repeated.add(message_id)
+        seen.add(pair)
     return frozenset(repeated)
 
 
