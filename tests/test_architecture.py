@@ -40,6 +40,7 @@ ALLOWED: dict[str, set[str]] = {
     "bench": {"client", "config"},
     "web": set(),
 }
+ALLOWED["supervisor"] = set()
 ALLOWED["app"] = set(ALLOWED)
 ALLOWED["cli"] = set(ALLOWED)
 ALLOWED["__main__"] = {"cli"}

@@ -28,6 +28,7 @@ from nexo.metrics.exposition import Metrics
 from nexo.metrics.http import HttpMeter
 from nexo.metrics.live import LiveStats
 from nexo.metrics.process import ProcessMeter
+from nexo.metrics.siblings import Siblings
 from nexo.ports import Bus, Presence
 from nexo.service.accounts import Accounts
 from nexo.service.conversations import Conversations
@@ -42,6 +43,7 @@ from nexo.store.current import ensure_current
 from nexo.store.failures import telling_failures
 from nexo.store.folder import locked_folder
 from nexo.store.stores import Store
+from nexo.supervisor import Link
 
 
 class JoinedBus(Bus, Protocol):
@@ -56,6 +58,7 @@ class Core(Struct, frozen=True):
 
     config: Config
     store: Store
+    words: FilterFile
     sending: Sending
     acknowledging: Acknowledging
     conversations: Conversations
@@ -78,6 +81,7 @@ async def open_core(config: Config) -> AsyncIterator[Core]:
         yield Core(
             config=config,
             store=store,
+            words=words,
             sending=Sending(store.messages, words),
             acknowledging=Acknowledging(store.messages, store.conversations),
             conversations=Conversations(store.messages, store.conversations, groups),
@@ -100,25 +104,40 @@ def _alone(config: Config, url: StoreUrl) -> Iterator[None]:
         yield
 
 
-async def serve(config: Config, log_level: str = "info", ready: Ready | None = None) -> None:
+class Sibling(Struct, frozen=True):
+    """One of several processes on a port: its number, and what joins it to the others."""
+
+    number: int
+    link: Link
+    folder: Path  # where they leave their numbers for each other
+
+
+async def serve(
+    config: Config, log_level: str = "info", ready: Ready | None = None, sibling: Sibling | None = None
+) -> None:
     """Run the server until it is told to stop. `ready` gets its address once it listens; without it, it is printed."""
-    set_up_logs(log_level)
+    set_up_logs(log_level, process=None if sibling is None else sibling.number)
     allow_many_connections()
     secret = load_secret(config)
-    listener = listen(config.server.host, config.server.port)
+    listener = listen(config.server.host, config.server.port, shared=sibling is not None)
     metrics = Metrics()
+    siblings = None if sibling is None else Siblings(sibling.folder, sibling.number, metrics.samples)
     with _alone(config, resolve_store_url(config)):
         async with open_core(config) as core:
             bus = make_bus(config)
-            server, accounts, gateway = make_server(core, secret, metrics, bus)
-            server.on_signals()
+            server, accounts, gateway = make_server(core, secret, metrics, bus, siblings)
+            server.on_signals(core.words.reload)
+            if sibling is not None:
+                sibling.link.on_lost(server.stop)
             _calm_collector()
             try:
                 if gateway.neighbours is not None:
                     await bus.start(gateway.neighbours)
-                address = _address(config.server.host, listener.getsockname()[1])
+                address = address_of(config.server.host, listener.getsockname()[1])
                 await server.serve(listener, lambda: ready(address) if ready else _say_where(config, address))
             finally:
+                if siblings is not None:
+                    siblings.stop()
                 await bus.stop()
                 accounts.close()
 
@@ -139,7 +158,9 @@ def make_bus(config: Config) -> JoinedBus:
     return bus
 
 
-def make_server(core: Core, secret: str, metrics: Metrics, bus: JoinedBus) -> tuple[Server, Accounts, Gateway]:
+def make_server(
+    core: Core, secret: str, metrics: Metrics, bus: JoinedBus, siblings: Siblings | None = None
+) -> tuple[Server, Accounts, Gateway]:
     """The gateway and the HTTP API on a core, behind one port."""
     config, store = core.config, core.store
     instance = f"{socket.gethostname()}:{os.getpid()}"
@@ -166,7 +187,12 @@ def make_server(core: Core, secret: str, metrics: Metrics, bus: JoinedBus) -> tu
     for measured in (store, gateway, accounts, limits, http, process):
         metrics.add(measured.samples)
     process.start()
-    live = LiveStats(lambda: {instance: metrics.samples()})
+    shown = metrics
+    if siblings is not None:
+        siblings.start()
+        shown = Metrics()
+        shown.add(siblings.samples)
+    live = LiveStats(siblings.by_process if siblings else lambda: {instance: metrics.samples()})
     live.start()
     api = make_api(
         config=config,
@@ -179,7 +205,7 @@ def make_server(core: Core, secret: str, metrics: Metrics, bus: JoinedBus) -> tu
         online=gateway,
         limits=limits,
         canary=Canary(gateway, core.sending, store.beat),
-        registry=metrics.registry,
+        registry=shown.registry,
         meter=http,
         live=live,
         site=Site(config),
@@ -187,11 +213,16 @@ def make_server(core: Core, secret: str, metrics: Metrics, bus: JoinedBus) -> tu
     return Server(config, api, gateway), accounts, gateway
 
 
-def _address(host: str, port: int) -> str:
+def address_of(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 async def _say_where(config: Config, address: str) -> None:
+    announce(config, address)
+
+
+def announce(config: Config, address: str) -> None:
+    """What whoever started the server wants to know first."""
     sys.stdout.write(
         f"Nexo runs at {address} (the API: {address}/docs)\n"
         f"Messages are kept in {resolve_store_url(config).redacted()}\n"

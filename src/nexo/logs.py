@@ -34,8 +34,8 @@ class _ToStderr:
     debug = info = warning = error = critical = exception = log = msg
 
 
-def set_up_logs(level: str = "info", *, as_json: bool | None = None) -> None:
-    """Readable lines on a terminal, JSON elsewhere."""
+def set_up_logs(level: str = "info", *, as_json: bool | None = None, process: int | str | None = None) -> None:
+    """Readable lines on a terminal, JSON elsewhere. One of several processes has its number in every line."""
     if as_json is None:
         as_json = not sys.stderr.isatty()
     # The default on a terminal would print every local variable: messages, tokens, for seconds.
@@ -43,6 +43,7 @@ def set_up_logs(level: str = "info", *, as_json: bool | None = None) -> None:
     render: Any = structlog.processors.JSONRenderer() if as_json else on_terminal
     processors: list[Any] = [
         structlog.contextvars.merge_contextvars,
+        *([] if process is None else [lambda _, __, event: {"process": process} | event]),
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         hide_secrets,

@@ -49,7 +49,7 @@ class ServerProcess:
     """One server on a data folder of its own, which survives `kill` and `start`. The port stays the same.
 
     Settings are named as in the environment, in lower case. With `bare=True` only those given count. A
-    `wrapper` is a command that runs the one behind it.
+    `wrapper` is a command that runs the one behind it; `options` are further ones of `nexo serve`.
     """
 
     def __init__(
@@ -59,6 +59,7 @@ class ServerProcess:
         log_level: str = "info",
         bare: bool = False,
         wrapper: Sequence[str] = (),
+        options: Sequence[str] = (),
         **settings: object,
     ) -> None:
         self.directory = processes.new_dir("nexo")
@@ -68,6 +69,7 @@ class ServerProcess:
         self.settings = settings if bare else TEST_SETTINGS | settings
         self._log_level = log_level
         self._wrapper = list(wrapper)
+        self._options = list(options)
         self._process: subprocess.Popen[bytes] | None = None
         self._read_from = 0
 
@@ -116,7 +118,7 @@ class ServerProcess:
         self._read_from = len(self.output)
         if not self.port:
             self.port = processes.free_port()
-        options = ["--port", str(self.port), "--data", str(self.data), "--log-level", self._log_level]
+        options = ["--port", str(self.port), "--data", str(self.data), "--log-level", self._log_level, *self._options]
         command = [*self._wrapper, str(NEXO), "serve", *options]
         self._process = processes.spawn(command, cwd=self.directory, log=self.log, env=environment(self.settings))
         self.wait_for_output("Nexo runs at ")

@@ -70,6 +70,17 @@ def _what_to_do(error: OSError) -> str:
     return "--host must be an address of this machine: 0.0.0.0 listens on all"
 
 
+def reserve(host: str, port: int) -> socket.socket:
+    """Holds a port for processes that will listen on it together (`listen(shared=True)`), without taking any
+    connection itself. Refused when somebody else listens there, which sharing alone would not notice."""
+    listen(host, port).close()
+    holder = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    holder.bind((host, port))
+    return holder
+
+
 class Server:
     def __init__(self, config: Config, app: object, gateway: Gateway) -> None:
         self._config = config
@@ -115,8 +126,8 @@ class Server:
     def stop(self) -> None:
         self._stop.set()
 
-    def on_signals(self) -> None:
-        """The first signal ends gracefully, the second at once."""
+    def on_signals(self, reload: Callable[[], None]) -> None:
+        """The first signal ends gracefully, the second at once; SIGHUP reloads what can be."""
         loop = asyncio.get_running_loop()
 
         def handle(number: signal.Signals) -> None:
@@ -132,6 +143,7 @@ class Server:
 
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, handle, number)
+        loop.add_signal_handler(signal.SIGHUP, reload)
 
 
 def _end_by(timeout_s: float) -> None:

@@ -45,6 +45,11 @@ class FilterFile:
         if self._path is not None:
             self._read(self._path)
 
+    def reload(self) -> None:
+        """Look at the file now instead of within a second."""
+        self._look_at_s = self._clock()
+        self.current()
+
     def current(self) -> WordFilter:
         if self._path is not None and self._clock() >= self._look_at_s:
             self._look_at_s = self._clock() + _LOOK_EVERY_S

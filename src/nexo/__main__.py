@@ -1,0 +1,5 @@
+"""`python -m nexo`: the same as the command `nexo`."""
+
+from nexo.cli import main
+
+main()

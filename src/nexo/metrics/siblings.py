@@ -1,0 +1,112 @@
+"""The numbers of several processes that serve one port, for whichever of them is asked.
+
+Each leaves a snapshot in a folder that they share, every second; what it held when it ended is kept by the
+supervisor, so that counters never go back when one is started again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import msgspec
+
+from nexo.metrics.exposition import encode_snapshot, merge_snapshots
+from nexo.metrics.families import FAMILIES, Kind, Sample
+
+EVERY_S = 1.0
+_SUFFIX = ".snapshot"
+_ENDED = "ended"
+
+
+class _Past(msgspec.Struct):
+    """What ended processes counted. `names` are those whose own file is in it and may still be there."""
+
+    names: list[str] = []
+    snapshot: bytes = b"[]"
+
+
+class Siblings:
+    """One process and what it knows of the others."""
+
+    def __init__(self, folder: Path, number: int, own: Callable[[], Iterable[Sample]]) -> None:
+        self._folder = folder
+        self._number = str(number)
+        self._file = folder / _file_name(number, os.getpid())
+        self._own = own
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(EVERY_S, self.start)
+        self._leave()
+
+    def stop(self) -> None:
+        """What was counted up to now stays."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._leave()
+
+    def samples(self) -> list[Sample]:
+        """Of all processes together: own numbers as they are now, others' at most a second old."""
+        return merge_snapshots(self._snapshots())
+
+    def by_process(self) -> dict[str, list[Sample]]:
+        """The same apart, without what has ended."""
+        found = {name: merge_snapshots({name: data}) for name, data in self._snapshots().items() if name != _ENDED}
+        return {name: [_without_process(sample) for sample in samples] for name, samples in found.items()}
+
+    def _snapshots(self) -> dict[str, bytes]:
+        past = _read_past(self._folder)
+        found = {_ENDED: past.snapshot}
+        for path in self._folder.glob(f"*{_SUFFIX}"):
+            if path != self._file and path.name not in past.names:
+                try:
+                    found[path.name.partition("-")[0]] = path.read_bytes()
+                except FileNotFoundError:  # ended meanwhile: look again, so that its numbers are not missing
+                    return self._snapshots()
+        found[self._number] = encode_snapshot(self._own())
+        return found
+
+    def _leave(self) -> None:
+        with contextlib.suppress(OSError):  # a full disk: the last one stays, and the next may fit
+            _replace(self._file, encode_snapshot(self._own()))
+
+
+def keep_ended(folder: Path, number: int, pid: int) -> None:
+    """Add what a process counted to what ended ones did; gauges are of no interest any more."""
+    path = folder / _file_name(number, pid)
+    try:
+        snapshot = path.read_bytes()
+    except FileNotFoundError:  # it ended before it had begun
+        return
+    past = _read_past(folder)
+    merged = merge_snapshots({_ENDED: past.snapshot, "": snapshot})
+    counted = [sample for sample in merged if FAMILIES[sample.name].kind is not Kind.GAUGE]
+    # First the sum with the name in it, then the file: nobody counts both, and nobody misses it.
+    _replace(folder / _ENDED, msgspec.json.encode(_Past([path.name], encode_snapshot(counted))))
+    path.unlink()
+
+
+def _file_name(number: int, pid: int) -> str:
+    return f"{number}-{pid}{_SUFFIX}"
+
+
+def _read_past(folder: Path) -> _Past:
+    try:
+        return msgspec.json.decode((folder / _ENDED).read_bytes(), type=_Past)
+    except FileNotFoundError:
+        return _Past()
+
+
+def _replace(path: Path, data: bytes) -> None:
+    fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
+    fresh.write_bytes(data)
+    fresh.replace(path)
+
+
+def _without_process(sample: Sample) -> Sample:
+    is_gauge = FAMILIES[sample.name].kind is Kind.GAUGE
+    return Sample(sample.name, sample.labels[:-1], sample.value) if is_gauge else sample
