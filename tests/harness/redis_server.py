@@ -28,6 +28,11 @@ class Redis(Server):
     def url(self) -> str:
         return f"redis://127.0.0.1:{self.port}/0"
 
+    def flush(self) -> None:
+        """Everything that it holds is gone, at once."""
+        with redis.Redis.from_url(self.url, socket_timeout=5) as client:
+            client.flushall()
+
     def _prepare(self) -> None:
         find_program("redis-server", "redis-server")
 

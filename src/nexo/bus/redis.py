@@ -19,7 +19,7 @@ from redis.exceptions import RedisError
 
 from nexo.bus.frames import Frame, FrameKind, decode_frame, encode_frame, split_payloads
 from nexo.bus.numbering import Incoming, Outgoing
-from nexo.bus.redis_link import BusDown, Command, RedisLink, Script
+from nexo.bus.redis_link import BusDown, Command, RedisLink, Script, end_tasks
 from nexo.bus.redis_presence import RedisPresence
 from nexo.config import Config, RedisUrl
 from nexo.ids import new_instance_id
@@ -62,8 +62,9 @@ class RedisBus:
         self._numbers = asyncio.Lock()  # frames leave in the order of their numbers, heartbeats among them
         self._wake = asyncio.Event()
         self._beat_now = asyncio.Event()
-        self._idle = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = False
+        self._beating: asyncio.Task[None] | None = None
+        self._publisher: asyncio.Task[None] | None = None
         self._subscriber: asyncio.Task[None] | None = None
         self._echo_at = 0.0  # when this instance last heard itself
         self._is_up = False
@@ -77,7 +78,8 @@ class RedisBus:
     async def start(self, listener: BusListener) -> None:
         self._listener = listener
         self.presence.start(listener)
-        self._tasks = [asyncio.create_task(self._beat_on()), asyncio.create_task(self._publish_on())]
+        self._beating = asyncio.create_task(self._beat_on())
+        self._publisher = asyncio.create_task(self._publish_on())
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._up_event.wait(), 2 * self._settings.detect_s)
         if not self._is_up:
@@ -92,14 +94,14 @@ class RedisBus:
                     await self._heard.wait()
 
     async def stop(self) -> None:
+        if self._stopping:
+            return
         await self.presence.stop()
-        if self._queue and not self._link.is_broken:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._idle.wait(), 1)
-        tasks = [*self._tasks, *([self._subscriber] if self._subscriber else [])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        self._stopping = True
+        self._wake.set()
+        if self._publisher is not None:
+            await asyncio.wait({self._publisher}, timeout=1)
+        await end_tasks(self._publisher, self._beating, self._subscriber)
         with contextlib.suppress(BusDown):
             await self._link.run([self._frame(peer, FrameKind.GOODBYE) for peer in self._peers] + [self._leave()])
         await self._link.close()
@@ -123,11 +125,9 @@ class RedisBus:
         self._wake.set()
 
     async def _publish_on(self) -> None:
-        while True:
-            self._idle.set()
+        while self._queue or not self._stopping:
             await self._wake.wait()
             self._wake.clear()
-            self._idle.clear()
             items, self._queue = self._queue, []
             if self._overflowed:
                 self._overflowed = False
@@ -177,7 +177,7 @@ class RedisBus:
     # -- the beat ----------------------------------------------------------------------------------------
 
     async def _beat_on(self) -> None:
-        while True:
+        while not self._stopping:
             started = time.monotonic()
             try:
                 await self._beat()

@@ -79,6 +79,10 @@ class RedisLink:
         except (RedisError, OSError, TimeoutError) as error:
             self._break(error)
             raise BusDown from error
+        except Exception as error:  # whatever the library does, nobody who waits for an answer is left alone
+            log.exception("redis_failed")
+            self._break(error)
+            raise BusDown from error
         if self.is_broken:
             self.is_broken = False
             log.info("redis_back", url=self._url.redacted())
@@ -133,7 +137,6 @@ class RedisLink:
             return RedisCluster(
                 startup_nodes=[ClusterNode(host, port) for host, port in url.hosts],
                 retry=Retry(NoBackoff(), 1),
-                cluster_error_retry_attempts=1,
                 **self._options,
             )
         return self._behind_sentinel()
@@ -208,6 +211,15 @@ def _tls(url: RedisUrl) -> dict[str, Any]:
 def _with_text(command: Command) -> tuple[Any, ...]:
     assert command.script is not None
     return ("EVAL", command.script.source, *command.words[2:])
+
+
+async def end_tasks(*tasks: asyncio.Task[None] | None) -> None:
+    """Cancel them until they are done: the client library may take a cancellation for a time-out of its own."""
+    left = {task for task in tasks if task is not None and not task.done()}
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=0.2)
 
 
 async def _quietly(closing: Any) -> None:

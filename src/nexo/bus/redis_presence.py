@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 from msgspec import Struct
 
-from nexo.bus.redis_link import KEYS_AT_ONCE, BusDown, Command, RedisLink, Script
+from nexo.bus.redis_link import KEYS_AT_ONCE, BusDown, Command, RedisLink, Script, end_tasks
 from nexo.ports import BusListener, PresenceChange, Registration
 
 log = structlog.get_logger()
@@ -66,8 +66,7 @@ class RedisPresence:
             return
         while self._wanted and not self._link.is_broken:
             await self._write_some()
-        self._writer.cancel()
-        await asyncio.gather(self._writer, return_exceptions=True)
+        await end_tasks(self._writer)
         for wanted in self._wanted.values():
             _answer(wanted, None)
 
