@@ -94,6 +94,7 @@ export class NexoClient extends Emitter {
     this._ids = new MessageIds(random);
     this._http = new Http(url, fetch);
     this._locks = new Locks();
+    /** @type {Storage} */
     this.storage = storage ?? defaultStorage(url, (error) => this._failed(error));
     this._WebSocket = WebSocket;
     this._sessions = new Sessions(this._http, this.storage, this._locks, {
@@ -219,6 +220,7 @@ export class NexoClient extends Emitter {
     if (this._refreshTimer !== null) clearTimeout(this._refreshTimer);
     this._refreshTimer = null;
     await this._shell?.stop();
+    await this.storage.close?.();
   }
 
   _whenOnline() {
@@ -268,7 +270,7 @@ export class NexoClient extends Emitter {
 
   /** Everything that was sent and is not saved yet, in order. @returns {OutgoingMessage[]} */
   get pending() {
-    return [...this._outgoing.values()].sort((one, other) => (one.clientMsgId < other.clientMsgId ? -1 : 1));
+    return [...this._outgoing.values()].sort((one, other) => (one.order < other.order ? -1 : 1));
   }
 
   /** @param {string} conversationId */
@@ -313,7 +315,7 @@ export class NexoClient extends Emitter {
       return await this._http.call(method, path, params, session.accessToken);
     } catch (error) {
       if (!(error instanceof NexoError) || error.reason !== "token_expired") throw error;
-      const { accessToken } = await this._sessions.refresh(session.accessToken);
+      const { accessToken } = await this._sessions.refresh(session);
       return this._http.call(method, path, params, accessToken);
     }
   }
@@ -390,7 +392,7 @@ export class NexoClient extends Emitter {
       if (!this.session) return;
       if (!this._sessions.isDue) return this._refreshIn(this.session.refreshAt - this._clock());
       // what is final is told by the server to the connection as well
-      this._sessions.refresh(this.session.accessToken).catch(() => this._refreshIn(REFRESH_AGAIN_MS * (0.5 + random())));
+      this._sessions.refresh(this.session).catch(() => this._refreshIn(REFRESH_AGAIN_MS * (0.5 + random())));
     }, delay);
   }
 
@@ -400,7 +402,7 @@ export class NexoClient extends Emitter {
     if (!session) throw new NexoError("unauthorized", "Sign in first");
     if (isExpired || this._sessions.isDue) {
       try {
-        await this._sessions.refresh(session.accessToken);
+        await this._sessions.refresh(session);
       } catch (error) {
         // the old one may do while the server cannot give another
         if (isExpired || !(error instanceof NexoError) || !error.isTransient) throw error;
@@ -479,12 +481,16 @@ export class NexoClient extends Emitter {
    * @param {any} content
    * @param {SendOptions} options
    */
-  _enqueue(chat, content, { msgType = 1, mentions = [], replyTo = null, extra = null }) {
+  _enqueue(chat, content, { msgType = 1, mentions = [], replyTo = null, extra = null, clientMsgId }) {
     const shell = this._needShell();
+    const known = clientMsgId === undefined ? undefined : this._outgoing.get(clientMsgId);
+    if (known) return known;
     if (shell.engine.outbox.size >= this._options.maxPending) throw new NexoError("outbox_full", "Too much waits already");
     const now = this._clock();
+    const order = this._ids.next(now);
     const item = shell.enqueue({
-      clientMsgId: this._ids.next(now),
+      clientMsgId: clientMsgId ?? order,
+      order,
       conversationId: chat.id,
       recvId: chat.peerId,
       groupId: chat.groupId,
@@ -546,7 +552,7 @@ export class NexoClient extends Emitter {
     const engine = this._shell?.engine;
     const ahead = [...(engine?.savedAhead.values() ?? [])].filter((item) => item.conversationId === conversationId);
     const items = [...ahead, ...(engine?.outbox.itemsOf(conversationId) ?? [])];
-    return items.map((item) => this._outgoingOf(item)).sort((one, other) => (one.clientMsgId < other.clientMsgId ? -1 : 1));
+    return items.map((item) => this._outgoingOf(item)).sort((one, other) => (one.order < other.order ? -1 : 1));
   }
 
   // -- inside: what conversations need ----------------------------------------------------------------------

@@ -28,6 +28,11 @@ export class OutgoingMessage {
     return this._item.clientMsgId;
   }
 
+  /** Sorts by when it was made. */
+  get order() {
+    return this._item.order;
+  }
+
   get conversationId() {
     return this._item.conversationId;
   }

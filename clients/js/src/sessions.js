@@ -89,14 +89,15 @@ export class Sessions {
   }
 
   /**
-   * A newer session than the one with this access token.
-   * @param {string} staleToken
+   * A newer session than this one.
+   * @param {Session} stale
    * @returns {Promise<Session>}
    */
-  refresh(staleToken) {
+  refresh(stale) {
     const current = this.current;
     if (current === null) return Promise.reject(new NexoError("unauthorized", "Sign in first"));
-    if (current.accessToken !== staleToken) return Promise.resolve(current);
+    // access tokens of the same second may be equal, refresh tokens never are
+    if (current.refreshToken !== stale.refreshToken) return Promise.resolve(current);
     this._refreshing ??= this._locks
       .run(`nexo refresh ${current.userId}`, () => this._refresh(current))
       .finally(() => (this._refreshing = null));
@@ -121,7 +122,7 @@ export class Sessions {
   async _newerInStorage(stale) {
     /** @type {Session | undefined} */
     const stored = await this._storage.get(KEY).catch(() => undefined);
-    const isNewer = stored?.userId === stale.userId && stored.accessToken !== stale.accessToken;
+    const isNewer = stored?.userId === stale.userId && stored.refreshToken !== stale.refreshToken;
     return isNewer && stored.refreshAt > this._options.clock() ? stored : null;
   }
 

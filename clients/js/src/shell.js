@@ -9,6 +9,7 @@ import { Socket } from "./socket.js";
 /** @import { OutboxItem, PlacedMessage, Session, Storage } from "./types.js" */
 
 const TIMEOUT_MAX_MS = 2 ** 31 - 1;
+const LATE_MS = 50;
 const ADOPT_EVERY_MS = 60_000;
 
 /**
@@ -125,11 +126,19 @@ export class Shell {
     if (this._timer !== null) clearTimeout(this._timer);
     this._timerAt = at;
     const delay = Math.min(TIMEOUT_MAX_MS, Math.max(0, at - this._around.clock()));
-    this._timer = setTimeout(() => {
-      this._timer = null;
-      this._timerAt = Infinity;
-      this.drive((engine) => engine.tick());
-    }, Math.ceil(delay));
+    this._timer = setTimeout(() => this._wake(at), Math.ceil(delay));
+  }
+
+  /** @param {number} at when it should have been */
+  _wake(at) {
+    if (this._around.clock() - at > LATE_MS) {
+      // the process was held up or the machine asleep: hear first what has come meanwhile
+      this._timer = setTimeout(() => this._wake(Infinity), 0);
+      return;
+    }
+    this._timer = null;
+    this._timerAt = Infinity;
+    this.drive((engine) => engine.tick());
   }
 
   /** Outside of the engine's own frames. @param {object} frame */
@@ -232,7 +241,10 @@ export class Shell {
   /** Store it, then let it go out. @param {OutboxItem} item */
   enqueue(item) {
     const mine = { ...item, owner: this._around.instanceId };
-    this.drive((engine) => engine.outbox.add(mine, false));
+    this.drive((engine) => {
+      engine.beginIfNew(engine.chat(item.conversationId));
+      engine.outbox.add(mine, false);
+    });
     this._write(() => this._around.storage.set(this._key(item.clientMsgId), mine), () => {
       this.drive((engine) => {
         engine.outbox.stored(item.clientMsgId);
@@ -290,17 +302,17 @@ export class Shell {
   }
 
   /**
-   * One after the other. A storage that fails costs what it is for, not the sending.
+   * A storage that fails costs what it is for, not the sending.
    * @param {() => Promise<void>} write
    * @param {() => void} [then]
    */
   _write(write, then = () => {}) {
     if (this._isShut) return;
-    this._writes = this._writes
-      .then(() => (this._isShut ? undefined : write()))
+    const done = write()
       .catch((error) => this._host.failed(error))
       .then(() => {
         if (!this._isShut) then();
       });
+    this._writes = Promise.all([this._writes, done]);
   }
 }

@@ -108,12 +108,14 @@
  * @property {readonly string[]} [mentions]
  * @property {string | null} [replyTo]
  * @property {any} [extra]
+ * @property {string} [clientMsgId] your own: the same one is stored once, whoever sends it again, and when
  */
 
 /**
  * A message on its way, as it is stored.
  * @typedef {object} OutboxItem
  * @property {string} clientMsgId
+ * @property {string} order sorts by when it was made
  * @property {string} conversationId
  * @property {string | null} recvId
  * @property {string | null} groupId
@@ -182,11 +184,13 @@
 
 /**
  * Where the session, the outbox and the baselines are kept. Values are plain JSON values.
+ * Changes of one key take effect in the order in which they were asked for.
  * @typedef {object} Storage
  * @property {(key: string) => Promise<any>} get undefined when there is none
  * @property {(key: string, value: any) => Promise<void>} set
  * @property {(key: string) => Promise<void>} delete
  * @property {(prefix: string) => Promise<[string, any][]>} entries by key
+ * @property {() => Promise<void>} [close] called when the client is closed; it may be used again after that
  */
 
 export {};

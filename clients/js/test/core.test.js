@@ -163,7 +163,7 @@ describe("the counter", () => {
 });
 
 describe("the outbox", () => {
-  const item = (clientMsgId, conversationId = "si_a:b") => ({ clientMsgId, conversationId, error: null, wasSent: false, mentions: [] });
+  const item = (clientMsgId, conversationId = "si_a:b") => ({ clientMsgId, order: clientMsgId, conversationId, error: null, wasSent: false, mentions: [] });
   const make = (more = {}) => new Outbox({ maxInFlight: 32, ackTimeoutMs: 1000, backoffMinMs: 100, backoffMaxMs: 1000, random: () => 0.5, ...more });
   const ids = (items) => items.map((taken) => taken.clientMsgId);
 

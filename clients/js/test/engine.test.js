@@ -384,3 +384,76 @@ describe("golden frames", () => {
     );
   });
 });
+
+describe("sending", () => {
+  const item = (clientMsgId) => ({ clientMsgId, order: clientMsgId, conversationId: CHAT, recvId: "ben", groupId: null, msgType: 1, content: "hello", mentions: [], replyTo: null, extra: null, createdAt: 0, wasSent: false, error: null });
+  const send = (clientMsgId) => {
+    engine.beginIfNew(engine.chat(CHAT));
+    engine.outbox.add(item(clientMsgId), true);
+    engine.pump();
+  };
+  const saved = (clientMsgId, msgSeq) => engine.receive({ type: "ACK", ackType: "saved", clientMsgId, serverMsgId: `s${msgSeq}`, conversationId: CHAT, msgSeq, ts: now });
+
+  test("one's own message takes its place, behind what crossed it", () => {
+    signIn([entry()]);
+    send("a");
+    saved("a", 2);
+    assert.deepEqual(seqs(), []);
+    assert.equal(engine.savedAhead.size, 1, "still pending to those who look");
+    engine.receive(push(1));
+    assert.deepEqual(seqs(), [1, 2]);
+    assert.equal(engine.savedAhead.size, 0);
+    assert.equal(engine.chat(CHAT).unread.value, 1);
+    assert.equal(engine.chat(CHAT).readSeq, 0, "what crossed it is not read");
+  });
+
+  test("the first message of a chat is shown also when its answer was lost", () => {
+    signIn();
+    send("a");
+    engine.link.lost(now, 1006);
+    host.take();
+    pass(60_000);
+    engine.link.tokenReady(now);
+    engine.link.opened(now);
+    assert.deepEqual(host.take()[0].baselines, { [CHAT]: 0 });
+    engine.receive({ type: "AUTH_OK", heartbeatMs: 30_000 });
+    assert.deepEqual(host.take().map((frame) => frame.clientMsgId), ["a"], "again, with the same id");
+    engine.receive({ type: "SYNC", conversations: [entry({ headSeq: 1, readSeq: 1, deliveredSeq: 1 })], hasMore: false });
+    saved("a", 1);
+    assert.deepEqual(seqs(), [1]);
+    assert.equal(engine.outbox.size, 0);
+  });
+
+  test("a copy that comes by itself is as good as the answer", () => {
+    signIn([entry()]);
+    send("a");
+    engine.receive(push(1, { from: "ann", clientMsgId: "a" }));
+    assert.equal(engine.outbox.size, 0);
+    assert.deepEqual(events("sent").map(({ message }) => message.seq), [1]);
+    saved("a", 1);
+    assert.deepEqual(events("sent").length, 1);
+  });
+
+  test("the text that the filter left is what is shown", () => {
+    signIn([entry()]);
+    send("a");
+    engine.receive({ type: "ACK", ackType: "saved", clientMsgId: "a", serverMsgId: "s1", conversationId: CHAT, msgSeq: 1, ts: now, body: "***" });
+    assert.equal(engine.chat(CHAT).window.messages[0].content, "***");
+  });
+
+  test("receipts move the peer's cursors, forwards only", () => {
+    signIn([entry()]);
+    send("a");
+    saved("a", 1);
+    const chat = engine.chat(CHAT);
+    assert.equal(chat.stateOf(1), "saved");
+    const receipt = (ackType, msgSeq) => engine.receive({ type: "ACK", ackType, conversationId: CHAT, serverMsgId: "s1", msgSeq, from: "ben" });
+    receipt("read", 1);
+    receipt("delivered", 1);
+    assert.equal(chat.stateOf(1), "read");
+    receipt("read", 0);
+    assert.equal(chat.stateOf(1), "read");
+    engine.receive({ type: "ACK", ackType: "read", conversationId: CHAT, msgSeq: 1, from: "ann" });
+    assert.equal(chat.readSeq, 1);
+  });
+});

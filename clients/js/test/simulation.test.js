@@ -19,7 +19,8 @@ function play(seed) {
   const rooms = PEERS.map((peer) => `si_${ME}:${peer}`);
   const write = () => {
     const peer = random.pick(PEERS);
-    const item = { clientMsgId: ids.next(world.now), conversationId: `si_${ME}:${peer}`, recvId: peer, groupId: null, msgType: 1, content: `mine ${sends.length}`, mentions: [], replyTo: null, extra: null, createdAt: world.now, wasSent: false, error: null };
+    const order = ids.next(world.now);
+    const item = { clientMsgId: order, order, conversationId: `si_${ME}:${peer}`, recvId: peer, groupId: null, msgType: 1, content: `mine ${sends.length}`, mentions: [], replyTo: null, extra: null, createdAt: world.now, wasSent: false, error: null };
     sends.push(item);
     world.engine.outbox.add(item, true);
     world.engine.pump();

@@ -137,7 +137,7 @@ test("two tabs refresh once between them", async () => {
   await one.login({ userId: "ann", password: "x" });
   const other = tab(FakeSocket);
   await other.restore();
-  const stale = one.session.accessToken;
+  const stale = one.session;
   await Promise.all([one._sessions.refresh(stale), one._sessions.refresh(stale), other._sessions.refresh(stale)]);
   assert.deepEqual(refreshed, ["r1"]);
   assert.equal(one.session.accessToken, other.session.accessToken);

@@ -43,6 +43,11 @@ export class CatchUp {
     this._count = 0;
   }
 
+  /** Everything that the server told of at signing in is here. */
+  get isCaughtUp() {
+    return this._isCaughtUp;
+  }
+
   /** Signed in: the server sends SYNC by itself. @param {number} now */
   start(now) {
     this._isSyncing = true;
@@ -58,6 +63,7 @@ export class CatchUp {
     this._behind.clear();
     this._entries.clear();
     this._isSyncing = false;
+    this._isCaughtUp = false;
   }
 
   /** @param {number} now @param {object} question to ask again if nothing comes */

@@ -73,11 +73,11 @@ export class Chat {
     this.deliveredSeq = Math.max(entry.deliveredSeq, isFirst ? 0 : this.deliveredSeq);
     this.toldSeq = Math.max(this.toldSeq, entry.deliveredSeq);
     this.serverReadSeq = entry.readSeq;
-    const from = this.timeline.isPlaced ? this.syncedSeq + 1 : null;
     let given = this._place(entry, baseline, isFirst);
     if (this.syncedSeq < entry.minSeq - 1) given = given.concat(this.timeline.stepTo(entry.minSeq));
     this.timeline.learnHead(entry.headSeq);
-    this.window.append(given, from ?? given[0]?.seq ?? 0, this.syncedSeq);
+    // what an earlier membership held between is history: the window begins anew
+    if (given[0]) this.window.append(given, given[0].seq, this.syncedSeq);
     this._moveRead(entry.readSeq);
     this.unread.set(entry.unread, entry.readSeq, entry.headSeq, this.readSeq, this._countUnread);
     return this._take(given);
@@ -121,6 +121,13 @@ export class Chat {
     this._moveRead(row.readSeq);
     this.unread.set(row.unread, row.readSeq, row.headSeq, this.readSeq, this._countUnread);
     this.mentions.set(row.unreadMentions, row.readSeq, row.headSeq, this.readSeq, this._countMentions);
+  }
+
+  /** It is new: everything is still to come. */
+  begin() {
+    const given = this.timeline.place(0);
+    if (given[0]) this.window.append(given, given[0].seq, this.syncedSeq);
+    return this._take(given);
   }
 
   /** A new connection: what was told on the old one may be lost. */

@@ -481,6 +481,16 @@ export class Engine {
 
   // -- sending ----------------------------------------------------------------------------------------------
 
+  /**
+   * Before the first message to somebody: SYNC told of all conversations, so this one does not exist yet, and
+   * begins with whatever comes. (Else, if the answer to that message were lost, it would pass for history.)
+   * @param {Chat} chat
+   */
+  beginIfNew(chat) {
+    if (chat.timeline.isPlaced || !this.link.isReady || !this.catchUp.isCaughtUp) return;
+    this._give(chat, chat.begin());
+  }
+
   /** Put on the wire what may go. */
   pump() {
     if (!this.link.isReady) return;

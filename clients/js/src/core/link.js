@@ -96,10 +96,7 @@ export class Link {
   /** The device was asleep, or the user looks again: find out at once whether the connection still lives. @param {number} now */
   wake(now) {
     if (this.phase === "waiting" && this._isNetworkUp) this._connect(now);
-    else if (this.phase === "ready" && now - this._heardAt > PROBE_AFTER_MS) {
-      this._host.send({ type: "PING" });
-      this.asked(now);
-    }
+    else if (this.phase === "ready" && now - this._heardAt > PROBE_AFTER_MS) this._ping(now);
   }
 
   // -- what happens -----------------------------------------------------------------------------------------
@@ -141,10 +138,24 @@ export class Link {
     this.timers.clear("dead");
   }
 
-  /** Something was sent that must be answered. @param {number} now */
+  /**
+   * Something was sent that must be answered. It is repeated after one ackTimeoutMs; when nothing at all was heard
+   * after a second one, nobody is there.
+   * @param {number} now
+   */
   asked(now) {
-    if (this.timers.has("dead")) return;
-    this.timers.set("dead", now + this._options.ackTimeoutMs, (later) => this._giveUp(later, "timeout"));
+    this._expectLife(now, 2 * this._options.ackTimeoutMs);
+  }
+
+  /** @param {number} now @param {number} ms */
+  _expectLife(now, ms) {
+    if (now + ms < this.timers.at("dead")) this.timers.set("dead", now + ms, (later) => this._giveUp(later, "timeout"));
+  }
+
+  /** @param {number} now */
+  _ping(now) {
+    this._host.send({ type: "PING" });
+    this._expectLife(now, this._options.ackTimeoutMs);
   }
 
   /** @param {number} now @param {number} heartbeatMs */
@@ -205,8 +216,7 @@ export class Link {
     if (this.phase !== "ready") return;
     const quiet = now - this._heardAt;
     if (quiet >= this._heartbeatMs) {
-      this._host.send({ type: "PING" });
-      this.asked(now);
+      this._ping(now);
       this.timers.set("heartbeat", now + this._heartbeatMs, this._beat);
     } else {
       this.timers.set("heartbeat", this._heardAt + this._heartbeatMs, this._beat);

@@ -61,7 +61,7 @@ export class Outbox {
   /** All, in the order in which they were made. */
   items() {
     const items = [...this._entries.values()].map((entry) => entry.item);
-    return items.sort((one, other) => (one.clientMsgId < other.clientMsgId ? -1 : 1));
+    return items.sort((one, other) => (one.order < other.order ? -1 : 1));
   }
 
   /** @param {string} conversationId */
@@ -82,7 +82,7 @@ export class Outbox {
     const lane = this._lane(item.conversationId);
     // one that comes from the storage goes before those made since
     let place = lane.entries.length;
-    while (place > 0 && /** @type {Entry} */ (lane.entries[place - 1]).item.clientMsgId > item.clientMsgId) place -= 1;
+    while (place > 0 && /** @type {Entry} */ (lane.entries[place - 1]).item.order > item.order) place -= 1;
     lane.entries.splice(place, 0, entry);
   }
 

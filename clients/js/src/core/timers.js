@@ -12,6 +12,11 @@ export class Timers {
     return this._timers.size === 0 ? Infinity : this._earliest;
   }
 
+  /** When it is due; Infinity when it is not set. @param {string} name */
+  at(name) {
+    return this._timers.get(name)?.at ?? Infinity;
+  }
+
   /** @param {string} name */
   has(name) {
     return this._timers.has(name);

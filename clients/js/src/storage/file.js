@@ -14,14 +14,16 @@ export class FileStorage {
     this._lines = 0;
     /** @type {import("node:fs/promises").FileHandle | null} */
     this._file = null;
-    /** Changes are written one after the other. @type {Promise<any>} */
-    this._last = this._load();
-    this._last.catch(() => {});
+    /** Changes that wait for the one write that is under way. @type {{change: any[], resolve: () => void, reject: (error: unknown) => void}[]} */
+    this._queue = [];
+    this._isWriting = false;
+    this._loaded = this._load();
+    this._loaded.catch(() => {}); // told by every call
   }
 
   /** @param {string} key */
   async get(key) {
-    await this._last;
+    await this._loaded;
     return this._values.get(key);
   }
 
@@ -40,13 +42,14 @@ export class FileStorage {
    * @returns {Promise<[string, any][]>}
    */
   async entries(prefix) {
-    await this._last;
+    await this._loaded;
     return [...this._values].filter(([key]) => key.startsWith(prefix)).sort(([one], [other]) => (one < other ? -1 : 1));
   }
 
-  /** Waits for what is being written. */
+  /** Waits for what is being written. It opens again when it is needed. */
   async close() {
-    await this._last;
+    await this._loaded;
+    while (this._isWriting) await new Promise((resolve) => setTimeout(resolve, 1));
     await this._file?.close();
     this._file = null;
   }
@@ -63,18 +66,38 @@ export class FileStorage {
     await this._rewrite();
   }
 
-  /** @param {any[]} change */
+  /** @param {any[]} change @returns {Promise<void>} */
   _change(change) {
-    const done = this._last.then(async () => {
-      this._file ??= await open(this._path, "a", 0o600);
-      await this._file.appendFile(`${JSON.stringify(change)}\n`);
-      await this._file.datasync(); // a message in the outbox survives the machine
-      this._apply(change);
-      this._lines += 1;
-      if (this._lines > REWRITE_MIN_LINES && this._lines > 4 * this._values.size) await this._rewrite();
+    return new Promise((resolve, reject) => {
+      this._queue.push({ change, resolve, reject });
+      if (!this._isWriting) void this._writeAll();
     });
-    this._last = done.catch(() => {}); // the next change is its own matter
-    return done;
+  }
+
+  /** Everything that waits goes into one write: syncing a disk takes long, and as long for one as for many. */
+  async _writeAll() {
+    this._isWriting = true;
+    while (this._queue.length > 0) {
+      const batch = this._queue.splice(0);
+      try {
+        await this._append(batch.map(({ change }) => change));
+        for (const { resolve } of batch) resolve();
+      } catch (error) {
+        for (const { reject } of batch) reject(error);
+      }
+    }
+    this._isWriting = false;
+  }
+
+  /** @param {any[][]} changes */
+  async _append(changes) {
+    await this._loaded;
+    this._file ??= await open(this._path, "a", 0o600);
+    await this._file.appendFile(changes.map((change) => `${JSON.stringify(change)}\n`).join(""));
+    await this._file.datasync(); // a message in the outbox survives the machine
+    for (const change of changes) this._apply(change);
+    this._lines += changes.length;
+    if (this._lines > REWRITE_MIN_LINES && this._lines > 4 * this._values.size) await this._rewrite();
   }
 
   /** @param {any[]} change a key, and its value if it has one */
