@@ -164,7 +164,7 @@ def make_server(
     """The gateway and the HTTP API on a core, behind one port."""
     config, store = core.config, core.store
     instance = f"{socket.gethostname()}:{os.getpid()}"
-    limits = Limits(config)
+    limits = Limits(config, bus.take if bus.is_shared else None)
     accounts = Accounts(SqlAccounts(store.database), config, secret, lambda sids: gateway.sessions_ended(sids))
     gateway = Gateway(
         config,

@@ -90,7 +90,7 @@ class RedisCluster:
     @staticmethod
     def _run(node: Redis, *words: str | int) -> Any:
         with redis.Redis(port=node.port, socket_timeout=5) as client:
-            return client.execute_command(*words)  # type: ignore[no-untyped-call]
+            return client.execute_command(*words)
 
 
 class _Sentinel(Server):

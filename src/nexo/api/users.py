@@ -13,7 +13,7 @@ ONLINE_MAX = 200
 
 
 async def register(services: Services, caller: Caller, request: requests.Register) -> UserShape:
-    services.limits.register(caller.address)
+    await services.limits.register(caller.address)
     user = await services.accounts.register(
         request.password, request.user_id, request.nickname, request.avatar, request.extra
     )
@@ -21,7 +21,7 @@ async def register(services: Services, caller: Caller, request: requests.Registe
 
 
 async def login(services: Services, caller: Caller, request: requests.Login) -> SignedIn:
-    services.limits.try_password(caller.address, request.user_id)
+    await services.limits.try_password(caller.address, request.user_id)
     return await services.accounts.login(request.user_id, request.password, request.platform_id, request.device_id)
 
 
@@ -35,7 +35,7 @@ async def logout(services: Services, caller: Caller, request: requests.Nothing) 
 
 
 async def change_password(services: Services, caller: Caller, request: requests.ChangePassword) -> SignedIn:
-    services.limits.try_password(caller.address, caller.user_id)
+    await services.limits.try_password(caller.address, caller.user_id)
     return await services.accounts.change_password(caller.session, request.old_password, request.new_password)
 
 

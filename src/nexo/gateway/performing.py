@@ -72,7 +72,7 @@ class Performing:
         if isinstance(command, commands.RefreshToken):
             tokens = await self._accounts.refresh(command.refresh_token)
             return events.TokensIssued(*structs.astuple(tokens))
-        self._limits.register(address)
+        await self._limits.register(address)
         return events.Registered(
             await self._accounts.register(
                 command.password, command.user_id, command.nickname, command.avatar, command.extra

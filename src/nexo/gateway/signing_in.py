@@ -90,7 +90,7 @@ class SigningIn:
         await self.admit(connection, session, command.baselines, self._welcome(connection, session), ref)
 
     async def _log_in(self, connection: Connection, command: commands.Login, ref: Any) -> None:
-        self._limits.try_password(connection.remote, command.user_id)
+        await self._limits.try_password(connection.remote, command.user_id)
         tokens = await self._accounts.login(command.user_id, command.password, command.platform_id, command.device_id)
         session = await self._accounts.authenticate(tokens.access_token)
         connection.device_id = session.device_id

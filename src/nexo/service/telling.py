@@ -66,7 +66,7 @@ class Telling:
         join_policy: str = "open",
         extra: Any = None,
     ) -> Group:
-        self._limits.create_group(user_id)
+        await self._limits.create_group(user_id)
         group, event = await self._groups.create(
             user_id,
             name=name,
