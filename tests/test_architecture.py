@@ -33,7 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "service": {"core", "ports", "config", "metrics"},
     "store": {"core", "ports", "config", "metrics"},
     "bus": {"core", "ports", "config", "metrics"},
-    "pipeline": {"core", "ports", "service", "config", "metrics"},
+    "pipeline": {"core", "ports", "service", "config", "metrics", "bus"},
     "gateway": {"core", "ports", "wire", "service", "config", "metrics"},
     "api": {"core", "ports", "service", "config", "metrics"},
     "client": {"core", "wire"},

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
 import os
+import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
@@ -20,16 +22,18 @@ from nexo.api.app import make_api
 from nexo.api.site import Site
 from nexo.bus.local import LocalBus
 from nexo.config import Config, StoreUrl, resolve_data_dir, resolve_redis_url, resolve_store_url
+from nexo.errors import StartupError
 from nexo.gateway.canary import Canary
 from nexo.gateway.gateway import Gateway
 from nexo.gateway.server import Server, allow_many_connections, listen
 from nexo.logs import set_up_logs
 from nexo.metrics.exposition import Metrics
+from nexo.metrics.families import Sample
 from nexo.metrics.http import HttpMeter
 from nexo.metrics.live import LiveStats
 from nexo.metrics.process import ProcessMeter
 from nexo.metrics.siblings import Siblings
-from nexo.ports import Bus, Presence
+from nexo.ports import Accepting, Bus, Presence
 from nexo.service.accounts import Accounts
 from nexo.service.conversations import Conversations
 from nexo.service.filter import FilterFile
@@ -82,7 +86,7 @@ async def open_core(config: Config) -> AsyncIterator[Core]:
             config=config,
             store=store,
             words=words,
-            sending=Sending(store.messages, words),
+            sending=Sending(store.messages, words, config.send.deadline_ms / 1000),
             acknowledging=Acknowledging(store.messages, store.conversations),
             conversations=Conversations(store.messages, store.conversations, groups),
             groups=groups,
@@ -130,16 +134,85 @@ async def serve(
             if sibling is not None:
                 sibling.link.on_lost(server.stop)
             _calm_collector()
+            pipeline = make_pipeline(core, gateway, bus, metrics, saves=config.two_phase.workers)
             try:
                 if gateway.neighbours is not None:
                     await bus.start(gateway.neighbours)
+                if pipeline is not None:
+                    pipeline.start()
                 address = address_of(config.server.host, listener.getsockname()[1])
                 await server.serve(listener, lambda: ready(address) if ready else _say_where(config, address))
             finally:
+                if pipeline is not None:
+                    await pipeline.stop()
                 if siblings is not None:
                     siblings.stop()
                 await bus.stop()
                 accounts.close()
+
+
+async def work(config: Config, log_level: str = "info") -> None:
+    """Save what servers have accepted, until told to stop. Nobody connects here."""
+    set_up_logs(log_level)
+    if resolve_redis_url(config) is None:
+        raise StartupError("nexo worker saves what was accepted into Redis: set redis.url, as the servers have it")
+    metrics = Metrics()
+    with _alone(config, resolve_store_url(config)):
+        async with open_core(config) as core:
+            bus = make_bus(config)
+            _, accounts, gateway = make_server(core, load_secret(config), metrics, bus)
+            pipeline = make_pipeline(core, gateway, bus, metrics, saves=True)
+            assert pipeline is not None
+            assert gateway.neighbours is not None
+            stopped = asyncio.Event()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+            try:
+                await bus.start(gateway.neighbours)
+                pipeline.start()
+                sys.stdout.write(f"Nexo saves what was accepted, into {resolve_store_url(config).redacted()}\n")
+                sys.stdout.flush()
+                await stopped.wait()
+            finally:
+                await pipeline.stop()
+                await bus.stop()
+                accounts.close()
+
+
+class Joined(Protocol):
+    """What `make_pipeline` gives: see `pipeline/pipeline.py`."""
+
+    accepting: Accepting
+
+    def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    def samples(self) -> Iterable[Sample]: ...
+
+
+def make_pipeline(core: Core, gateway: Gateway, bus: JoinedBus, metrics: Metrics, *, saves: bool) -> Joined | None:
+    """With a Redis there is one even where two-phase is switched off: something may be left to be saved."""
+    config, store = core.config, core.store
+    url = resolve_redis_url(config)
+    if url is None:
+        if config.two_phase.enabled:
+            raise StartupError("two_phase.enabled needs a Redis: set redis.url, or switch two-phase off")
+        return None
+    pipeline: Joined = import_module("nexo.pipeline.pipeline").Pipeline(
+        config,
+        url,
+        messages=store.messages,
+        owners=store.owners,
+        new_ids=store.database.ids,
+        teller=gateway,
+        instance_id=bus.instance_id,
+        saves=saves,
+    )
+    metrics.add(pipeline.samples)
+    if config.two_phase.enabled:
+        core.sending.accepting = pipeline.accepting
+    return pipeline
 
 
 def _calm_collector() -> None:

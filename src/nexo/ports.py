@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from nexo.core.events import Event
+from nexo.core.events import Accepted, Event, Saved
 from nexo.core.model import (
     ConversationEntry,
     CursorChange,
@@ -96,6 +96,9 @@ class ActiveSince(NamedTuple):
 
 class MessageStore(Protocol):
     """Messages. Readers get what the visibility gate lets them see, with quotes built for them."""
+
+    async def may_send(self, drafts: Sequence[Draft]) -> list[bool]:
+        """Whether each would be allowed if it were stored now; what counts is decided when it is."""
 
     def submit(self, draft: Draft, answer: Callable[[Sent | NexoError], None]) -> None:
         """Queue a draft, at once: the order of calls is the order in the conversation.
@@ -226,13 +229,38 @@ class GroupStore(Protocol):
         """Who is to be told of something new in a conversation (of either kind), as committed."""
 
 
+Outcome = Sent | Accepted | NexoError
+
+
+class Accepting(Protocol):
+    """Two-phase acknowledgement: sends are accepted first and saved later. What one connection sends to one
+    conversation is saved in that order, whichever way each of them goes."""
+
+    def takes(self, draft: Draft) -> bool:
+        """Whether this one is to be accepted first."""
+
+    def submit(self, draft: Draft, user_id: str, conn_id: str, answer: Callable[[Outcome], None]) -> None:
+        """As `MessageStore.submit`; the answer may also be that it was accepted. The connection is told by an
+        event of its own once it is saved, or refused for good."""
+
+    async def send(self, draft: Draft, timeout_s: float) -> Sent | Saved | Accepted:
+        """As `submit`, for one who wants it saved and waits for that, within bounds. Saved: everybody has been
+        told; Sent: that is left to the caller."""
+
+    def settled(self, conn_id: str, event: Event) -> None:
+        """A connection of this instance is told what became of an accepted send."""
+
+    def gone(self, conn_id: str) -> None:
+        """The connection ended."""
+
+
 class Publisher(Protocol):
     """Tells connected clients of what was committed elsewhere, say through the HTTP API. Called after the
     commit, on the event loop; returns at once and never raises: a push that fails is made good by RESYNC."""
 
     def message_saved(self, sent: Sent, origin: object | None) -> None:
         """Also for a retry that found its row (`sent.fresh` is False). `origin` is the connection that got
-        the answer already, None when there is none."""
+        the answer already (or its `Address`), None when there is none."""
 
     def group_changed(self, change: GroupChange) -> None:
         """`change.event` is there. For a new group `added` names all its members, the creator too."""
@@ -366,6 +394,20 @@ class Presence(Protocol):
         """As `elsewhere`; and from before the look on, other instances tell this one of their changes."""
 
     def unwatch(self, user_ids: Collection[str]) -> None: ...
+
+
+class OwnerStore(Protocol):
+    """Who saves the shards of accepted messages. All times are the database's. A shard has one owner at a time;
+    its epoch grows with each change, and a draft with a `fence` is stored only while its epoch is the present
+    one: an owner that was paused cannot store what another one has taken over."""
+
+    async def take(self, owner: str, shards: int, ttl_s: float) -> dict[int, int]:
+        """All shards below `shards` that nobody holds, with their new epochs."""
+
+    async def renew(self, owner: str, held: Mapping[int, int], ttl_s: float) -> set[int]:
+        """Hold them for another while; those that are still this owner's."""
+
+    async def release(self, owner: str, held: Mapping[int, int]) -> None: ...
 
 
 class Address(NamedTuple):

@@ -190,12 +190,19 @@ async def meet(server: Site, *names: str, check_pushes: bool = True) -> AsyncIte
 Match = Callable[[Frame], bool]
 
 
+def is_early(frame: Frame) -> bool:
+    """Two-phase: nothing is certain yet."""
+    return frame.get("ackType") == "accepted" or bool(frame.get("provisional")) or frame["type"] == "MESSAGE_WITHDRAWN"
+
+
 class Client:
     """One connection. Every frame is kept in `frames`; `expect` takes them one by one."""
 
     def __init__(self, me: Person) -> None:
         self.me = me
         self.frames: list[Frame] = []
+        self.early: list[Frame] = []  # accepted, provisional, withdrawn: what comes before something is saved
+        self.heard: list[Frame] = []  # all of both, in order
         self.replica = Replica(me.user_id)
         self.close_code: int | None = None
         self.close_reason = ""
@@ -274,9 +281,13 @@ class Client:
             async for data in self._socket:
                 assert isinstance(data, str), "the server sends text"
                 frame = json.loads(data)
-                self.frames.append(frame)
-                self._not_taken.append(frame)
-                self.replica.receives(frame)
+                self.heard.append(frame)
+                if is_early(frame):
+                    self.early.append(frame)
+                else:
+                    self.frames.append(frame)
+                    self._not_taken.append(frame)
+                    self.replica.receives(frame)
                 self._changed.set()
         except ConnectionClosed:
             pass

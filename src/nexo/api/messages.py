@@ -17,8 +17,9 @@ from nexo.api.shapes import (
     offline_shape,
     recalled_shape,
 )
-from nexo.core.model import Receipts
-from nexo.core.shapes import SentShape, sent_shape
+from nexo.core.events import Accepted
+from nexo.core.model import Receipts, Sent
+from nexo.core.shapes import AcceptedShape, SentShape, sent_shape
 from nexo.errors import NexoError
 from nexo.ids import check_user_id, group_conversation_id, is_group_id, single_conversation_id
 
@@ -30,7 +31,7 @@ async def send(services: Services, caller: Caller, request: requests.Send) -> Se
     for named in (request.send_id, request.sender_id, request.from_):
         if named is not None and named != caller.user_id:
             raise NexoError("identity_mismatch")
-    sent = await services.sending.send(
+    sent = await services.sending.send_or_accept(
         caller.user_id,
         client_msg_id=request.client_msg_id,
         recv_id=request.recv_id,
@@ -41,7 +42,10 @@ async def send(services: Services, caller: Caller, request: requests.Send) -> Se
         reply_to=request.reply_to,
         extra=request.extra,
     )
-    services.publisher.message_saved(sent, None)
+    if isinstance(sent, Accepted):
+        return AcceptedShape(str(sent.server_msg_id), sent.client_msg_id, sent.conversation_id, status="accepted")
+    if isinstance(sent, Sent):
+        services.publisher.message_saved(sent, None)
     return sent_shape(sent.message, sent.content_changed)
 
 

@@ -12,6 +12,7 @@ from nexo.api.call import Route
 from nexo.api.replies import ErrorBody
 from nexo.api.requests import Nothing
 from nexo.api.routes import errors_of
+from nexo.core.shapes import SentShape
 from nexo.errors import ERRORS, ErrorRow
 
 _SERVER_PATHS = ("healthz", "readyz", "metrics")
@@ -73,6 +74,7 @@ def _operation(row: Route, schemas: dict[str, Json]) -> Json:
         "security": [{"bearer": []}] if row.signed_in else [],
         "responses": {
             "200": {"description": "Done.", "content": {"application/json": {"schema": _envelope(row.reply)}}},
+            **(_accepted(row) if row.reply is SentShape else {}),
             **_refusals(errors_of(row)),
         },
     }
@@ -97,6 +99,15 @@ def _parameters(schema: Json) -> list[Json]:
             parameter["description"] = about["description"]
         found.append(parameter | {"schema": about})
     return found
+
+
+def _accepted(row: Route) -> Json:
+    return {
+        "202": {
+            "description": "Accepted and not saved yet (two-phase acknowledgement); there is no `seq`.",
+            "content": {"application/json": {"schema": _envelope(row.reply)}},
+        }
+    }
 
 
 def _envelope(reply: type) -> Json:

@@ -38,7 +38,8 @@ class ErrorBody(Struct):
 
 def data_reply(data: Struct) -> Reply:
     body = _HEAD + _encode(data) + b"}"
-    return Reply(200, [_JSON, _NOT_KEPT, (b"content-length", b"%d" % len(body))], body)
+    status = getattr(data, "HTTP_STATUS", 200)
+    return Reply(status, [_JSON, _NOT_KEPT, (b"content-length", b"%d" % len(body))], body)
 
 
 def error_reply(

@@ -19,7 +19,7 @@ from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
-from redis.exceptions import NoScriptError, RedisError
+from redis.exceptions import NoScriptError, RedisError, ResponseError
 
 from nexo.config import RedisUrl
 
@@ -33,14 +33,18 @@ class BusDown(Exception):
     """Redis cannot be asked now."""
 
 
+class NoGroup(Exception):
+    """A stream or its consumer group is not there: never made, or lost with everything else."""
+
+
 class Script:
     """A file of `lua/`. Redis is sent its hash, and the text when it does not know it (any more)."""
 
-    def __init__(self, name: str) -> None:
-        self.source = (_FOLDER / f"{name}.lua").read_bytes()
+    def __init__(self, name: str, folder: Path = _FOLDER) -> None:
+        self.source = (folder / f"{name}.lua").read_bytes()
         self.sha = hashlib.sha1(self.source, usedforsecurity=False).hexdigest()
 
-    def call(self, keys: Sequence[str], *arguments: str | int) -> Command:
+    def call(self, keys: Sequence[str], *arguments: str | int | bytes) -> Command:
         return Command(("EVALSHA", self.sha, len(keys), *keys, *arguments), self)
 
 
@@ -70,13 +74,16 @@ class RedisLink:
     # -- asking ----------------------------------------------------------------------------------------
 
     async def run(self, commands: Sequence[Command], *, probe: bool = False) -> list[Any]:
-        """All of them in one round trip per node, in order. Raises BusDown; some may have been done then."""
+        """All of them in one round trip per node, in order. Raises BusDown; some may have been done then.
+        Raises NoGroup where a stream has not the consumer group that a command names."""
         if self.is_broken and not probe:
             raise BusDown
         try:
             async with asyncio.timeout(self._timeout_s * 1.5):
                 answers = await self._run(commands)
         except (RedisError, OSError, TimeoutError) as error:
+            if isinstance(error, ResponseError) and str(error).startswith("NOGROUP"):
+                raise NoGroup from error
             self._break(error)
             raise BusDown from error
         except Exception as error:  # whatever the library does, nobody who waits for an answer is left alone

@@ -28,6 +28,8 @@ class Group(NamedTuple):
 GROUPS = {
     "serve": Group("nexo.cli.serve", "Run the server."),
     "demo": Group("nexo.cli.demo", "Run a populated server to look at, which leaves nothing behind."),
+    "worker": Group("nexo.cli.worker", "Save what servers have accepted (two-phase acknowledgement)."),
+    "streams": Group("nexo.cli.streams", "Look at what was accepted and not saved; replay or drop dead letters."),
     "user": Group("nexo.cli.user", "Add and list users, set passwords."),
     "migrate": Group("nexo.cli.migrate", "Bring the database to the schema this version needs."),
     "check": Group("nexo.cli.check", "Check that what is stored is consistent."),

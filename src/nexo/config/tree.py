@@ -153,6 +153,45 @@ class Bus(Section, frozen=True):
     ] = 1000
 
 
+class TwoPhase(Section, frozen=True):
+    enabled: Annotated[
+        bool, about("A send is acknowledged `accepted` from a stream of Redis before it is saved. Needs `redis.url`.")
+    ] = False
+    deliver_before_saved: Annotated[
+        bool, about("Receivers get a provisional copy at once; the saved one replaces it, or it is withdrawn.")
+    ] = False
+    fail_open: Annotated[
+        bool, about("While Redis cannot be reached, sends are saved directly; otherwise they are refused.")
+    ] = True
+    workers: Annotated[
+        bool, about("This server also saves what was accepted; switch it off where `nexo worker` does.")
+    ] = True
+    scope: Annotated[Literal["single", "all"], about("Which chats: single ones, or groups too.")] = "single"
+    accepted_stream: Annotated[str, about("What was accepted. `{shard}` becomes a hash tag.")] = (
+        "nexo:stream:{shard}:accepted"
+    )
+    to_save_stream: Annotated[str, about("What was delivered and is not saved.")] = "nexo:stream:{shard}:to_save"
+    dead_stream: Annotated[str, about("What could not be saved; see `nexo streams`.")] = "nexo:stream:{shard}:dead"
+    deliver_group: Annotated[str, about("The consumer group of those who take from `accepted_stream`.")] = (
+        "nexo-deliver"
+    )
+    save_group: Annotated[str, about("The consumer group of those who take from `to_save_stream`.")] = "nexo-save"
+    shards: Annotated[
+        int, about("Streams side by side. Change it only while nothing waits to be saved.", ge=1, le=256)
+    ] = 8
+    batch_size: Annotated[int, about("Entries taken from a stream at once.", ge=1, le=10_000)] = 256
+    block_ms: Annotated[int, about("How long a worker waits for entries before it asks again.", ge=10, le=10_000)] = 500
+    max_backlog: Annotated[int, about("Messages accepted and not saved, in all shards, before no more are.", ge=1)] = (
+        50_000
+    )
+    max_tries: Annotated[int, about("Failed attempts to save an entry before it becomes a dead letter.", ge=1)] = 5
+    dead_max: Annotated[int, about("Dead letters kept per shard.", ge=1)] = 10_000
+    claim_ttl_s: Annotated[int, about("How long Redis remembers what was accepted and never saved.", ge=60)] = 86_400
+    owner_ttl_s: Annotated[
+        int, about("A worker that does not renew its hold on a shard loses it after this time.", ge=1, le=300)
+    ] = 10
+
+
 class User(Section, frozen=True):
     search: Annotated[bool, about("Users may look for others by the beginning of id or nickname.")] = True
 
@@ -250,6 +289,7 @@ class Config(Section, frozen=True):
     cache: Cache = Cache()
     redis: Redis = Redis()
     bus: Bus = Bus()
+    two_phase: TwoPhase = TwoPhase()
     user: User = User()
     server: Server = Server()
     gateway: Gateway = Gateway()

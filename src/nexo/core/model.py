@@ -135,6 +135,9 @@ class Draft(Struct, gc=False):
     filtered: bool = False  # the filter changed the content: the sender is told
     rejected: bool = False  # the filter refuses it; said only to those who may send at all
     is_retry: bool = False  # known to be one: its row is looked for first
+    server_msg_id: int | None = None  # given when it was accepted; otherwise when it is stored
+    fence: tuple[int, int] | None = None  # shard and epoch: stored only while they belong together
+    sent_at: int = 0  # by the client's clock, if it said so
 
 
 class Sent(Struct, gc=False):

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -81,15 +81,22 @@ def message_as(form: type[M], message: Message) -> M:
 
 
 class SentShape(Struct):
-    """The answer to a send. `content` is there when the filter changed it."""
+    """The answer to a send. `content` is there when the filter changed it. What is only accepted has no place in
+    its conversation yet."""
 
     server_msg_id: str
     client_msg_id: str | None
     conversation_id: str
-    seq: int
-    send_at: int
-    status: Literal["saved"] = "saved"
+    seq: int | UnsetType = UNSET
+    send_at: int | UnsetType = UNSET
+    status: Literal["saved", "accepted"] = "saved"
     content: Raw | UnsetType = UNSET
+
+
+class AcceptedShape(SentShape):
+    """It will be saved, or refused."""
+
+    HTTP_STATUS: ClassVar[int] = 202
 
 
 def sent_shape(message: Message, content_changed: bool) -> SentShape:

@@ -24,6 +24,7 @@ from nexo.gateway.handshake import encode_outcome
 from nexo.gateway.rates import Rate, Rules
 from nexo.gateway.websocket import Link, text_frame
 from nexo.metrics.traffic import Traffic
+from nexo.ports import Outcome
 from nexo.wire.dialect import BadFrame, Dialect
 
 log = structlog.get_logger()
@@ -66,7 +67,7 @@ class Host(Protocol):
 
     def draft(self, user_id: str, command: commands.Send) -> Draft: ...
 
-    def submit(self, draft: Draft, answer: Callable[[Sent | NexoError], None]) -> None: ...
+    def submit(self, connection: Connection, draft: Draft, answer: Callable[[Outcome], None]) -> None: ...
 
     def message_saved(self, sent: Sent, origin: object | None) -> None:
         """Tell everybody else."""
@@ -354,7 +355,7 @@ class Connection:
         if refusal is None:
             slot: list[bytes | None] = [None]
             try:
-                self.host.submit(draft, partial(self.answered, slot, name, draft.client_msg_id, ref))
+                self.host.submit(self, draft, partial(self.answered, slot, name, draft.client_msg_id, ref))
             except NexoError as error:
                 refusal = error
             else:
@@ -392,9 +393,7 @@ class Connection:
                 self._holds = {key: held for key, held in self._holds.items() if held[1] > now}
             self._holds[name] = (client_msg_id, now + REFUSAL_HOLD_S, error)
 
-    def answered(
-        self, slot: list[bytes | None], name: str, client_msg_id: str, ref: Any, outcome: Sent | NexoError
-    ) -> None:
+    def answered(self, slot: list[bytes | None], name: str, client_msg_id: str, ref: Any, outcome: Outcome) -> None:
         """A send of this connection has its outcome. Answers leave in the order of the sends."""
         self._inflight -= 1
         if not self.closing:
@@ -402,17 +401,17 @@ class Connection:
         if isinstance(outcome, Sent):
             self.host.message_saved(outcome, self)
 
-    def _answer_send(
-        self, slot: list[bytes | None], name: str, client_msg_id: str, ref: Any, outcome: Sent | NexoError
-    ) -> None:
+    def _answer_send(self, slot: list[bytes | None], name: str, client_msg_id: str, ref: Any, outcome: Outcome) -> None:
         event: events.Event
         if isinstance(outcome, NexoError):
             if outcome.row.retry:
                 self._hold(name, client_msg_id, outcome)
             self.host.traffic.errors.add(outcome.name)
             event = events.Failed(outcome)
-        else:
+        elif isinstance(outcome, Sent):
             event = events.Saved(outcome.message, outcome.content_changed)
+        else:
+            event = outcome
         slot[0] = self.dialect.encode(event, ref)
         assert self._answers is not None
         queue = self._answers[name]

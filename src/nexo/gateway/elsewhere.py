@@ -15,11 +15,13 @@ from nexo.gateway.telegrams import (
     Happened,
     Newcomer,
     PresenceIs,
+    Provisional,
     PushLost,
     Said,
     SessionsEnded,
     Telegram,
     Types,
+    Withdrew,
     encode_event,
     encode_telegram,
 )
@@ -45,8 +47,16 @@ class Elsewhere:
 
     # -- to all instances that hold one of the members ---------------------------------------------------
 
-    def said(self, sent: Sent, audience: Audience) -> None:
-        self._to_members(Said(sent.message, sent.member_epoch, sent.quoted_seq, sent.fresh), audience.listeners)
+    def said(self, sent: Sent, audience: Audience, origin: Address | None) -> None:
+        telegram = Said(sent.message, sent.member_epoch, sent.quoted_seq, sent.fresh, origin)
+        self._to_members(telegram, audience.listeners)
+
+    def provisional(self, message: Message, audience: Audience, origin: Address | None) -> None:
+        self._to_members(Provisional(message, origin), audience.listeners)
+
+    def withdrew(self, event: events.Withdrawn, audience: Audience) -> None:
+        telegram = Withdrew(event.server_msg_id, event.conversation_id, event.reason)
+        self._to_members(telegram, audience.listeners)
 
     def happened(
         self, event: Message, epoch: int, audience: Audience, added: Sequence[str], left: Sequence[str]

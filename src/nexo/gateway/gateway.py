@@ -19,7 +19,7 @@ import structlog
 from nexo.config import Config
 from nexo.core import commands, events
 from nexo.core.addresses import client_address, limit_key, parse_networks
-from nexo.core.model import Draft, Kind, MsgType, Sent, Session
+from nexo.core.model import Draft, Kind, Message, MsgType, Sent, Session
 from nexo.errors import NexoError
 from nexo.gateway.audiences import Audiences
 from nexo.gateway.connection import Connection
@@ -56,6 +56,7 @@ from nexo.ports import (
     GroupChange,
     GroupStore,
     MessageStore,
+    Outcome,
     Presence,
     Recall,
 )
@@ -157,6 +158,7 @@ class Gateway:
                 slots=self._slots,
                 database_watch=self._database_watch,
                 end_sessions=self._end_sessions,
+                tell_here=self.tell_here,
                 spawn=self.spawn,
             )
         self._leaving: set[Connection] = set()  # whose client has just logged out
@@ -261,6 +263,8 @@ class Gateway:
             self.hub.remove(connection)
             if self._slots is not None:
                 self._slots.left(connection)
+            if self._sending.accepting is not None:
+                self._sending.accepting.gone(connection.conn_id)
         self._check_over()
 
     def _count_out(self, connection: Connection) -> None:
@@ -300,8 +304,8 @@ class Gateway:
             extra=command.extra,
         )
 
-    def submit(self, draft: Draft, answer: Callable[[Sent | NexoError], None]) -> None:
-        self._messages.submit(draft, answer)
+    def submit(self, connection: Connection, draft: Draft, answer: Callable[[Outcome], None]) -> None:
+        self._sending.submit(draft, connection.conn_id, answer)
 
     def acknowledge(self, connection: Connection, command: commands.Ack, ref: Any) -> None:
         try:
@@ -370,7 +374,13 @@ class Gateway:
     def message_saved(self, sent: Sent, origin: object | None) -> None:
         if sent.fresh:
             self.receipts.remember(sent.message)
-        self.pushing.saved(sent, origin if isinstance(origin, Connection) else None, now_ms())
+        self.pushing.saved(sent, origin if isinstance(origin, (Connection, Address)) else None, now_ms())
+
+    def message_provisional(self, message: Message, origin: Address | None) -> None:
+        self.pushing.provisional(message, origin)
+
+    def message_withdrawn(self, conversation_id: str, server_msg_id: int, reason: str) -> None:
+        self.pushing.withdrawn(events.Withdrawn(server_msg_id, conversation_id, reason))
 
     def group_changed(self, change: GroupChange) -> None:
         event = change.event
@@ -425,8 +435,14 @@ class Gateway:
             if self._elsewhere is not None:
                 self._elsewhere.tell_connection(address, event)
             return
-        for connection in self.hub.of(address.user_id):
-            if connection.conn_id == address.conn_id:
+        self.tell_here(address.user_id, address.conn_id, event)
+
+    def tell_here(self, user_id: str, conn_id: str, event: events.Event) -> None:
+        """A connection of this instance, or a request that waits for it."""
+        if self._sending.accepting is not None:
+            self._sending.accepting.settled(conn_id, event)
+        for connection in self.hub.of(user_id):
+            if connection.conn_id == conn_id:
                 self.pushing.push(connection, event)
 
     def tell_user(self, user_id: str, event: events.Event) -> None:

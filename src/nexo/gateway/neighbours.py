@@ -7,6 +7,7 @@ from typing import Any
 
 import structlog
 
+from nexo.core import events
 from nexo.errors import NexoError
 from nexo.gateway import telegrams
 from nexo.gateway.audiences import Audiences
@@ -42,6 +43,7 @@ class Neighbours:
         slots: Slots,
         database_watch: DatabaseWatch,
         end_sessions: Callable[[list[str]], None],
+        tell_here: Callable[[str, str, events.Event], None],
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         self._hub = hub
@@ -53,6 +55,7 @@ class Neighbours:
         self._slots = slots
         self._database_watch = database_watch
         self._end_sessions = end_sessions
+        self._tell_here = tell_here
         self._spawn = spawn
 
     # -- news ----------------------------------------------------------------------------------------------
@@ -63,10 +66,14 @@ class Neighbours:
 
     def _take(self, telegram: telegrams.Telegram) -> None:
         match telegram:
-            case telegrams.Said(message, epoch, quoted_seq, is_fresh):
+            case telegrams.Said(message, epoch, quoted_seq, is_fresh, origin):
                 if is_fresh:
                     self._receipts.remember(message)
-                self._pushing.said_elsewhere(message, epoch, quoted_seq)
+                self._pushing.said_elsewhere(message, epoch, quoted_seq, origin)
+            case telegrams.Provisional(message, origin):
+                self._pushing.provisional_elsewhere(message, origin)
+            case telegrams.Withdrew(server_msg_id, conversation_id, reason):
+                self._pushing.withdrawn_elsewhere(events.Withdrawn(server_msg_id, conversation_id, reason))
             case telegrams.ForUser():
                 self._tell(telegram)
             case telegrams.Happened(event, epoch, added, left):
@@ -89,9 +96,11 @@ class Neighbours:
 
     def _tell(self, telegram: telegrams.ForUser) -> None:
         event = telegrams.decode_event(telegram.event_name, telegram.event)
+        if telegram.conn_id:
+            self._tell_here(telegram.user_id, telegram.conn_id, event)
+            return
         for connection in list(self._hub.of(telegram.user_id)):
-            if not telegram.conn_id or connection.conn_id == telegram.conn_id:
-                connection.push(text_frame(connection.dialect.encode(event)))
+            connection.push(text_frame(connection.dialect.encode(event)))
 
     # -- what is missing -----------------------------------------------------------------------------------
 

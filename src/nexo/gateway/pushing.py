@@ -26,7 +26,7 @@ from nexo.ids import AT_ALL, group_of
 from nexo.metrics import families as f
 from nexo.metrics.families import Sample
 from nexo.metrics.sending import SendMeter
-from nexo.ports import Audience, ConversationStore, GroupChange, Listener, Recall
+from nexo.ports import Address, Audience, ConversationStore, GroupChange, Listener, Recall
 from nexo.wire.dialect import Dialect
 
 log = structlog.get_logger()
@@ -84,7 +84,7 @@ class Pushing:
 
     # -- what happened -----------------------------------------------------------------------------------
 
-    def saved(self, sent: Sent, origin: Connection | None, now_ms: int) -> None:
+    def saved(self, sent: Sent, origin: Connection | Address | None, now_ms: int) -> None:
         """A send was answered: tell everybody else. A retry is pushed again only while its first push may
         have been lost with the first attempt."""
         message = sent.message
@@ -92,21 +92,81 @@ class Pushing:
             return
         since = self._sends.committed_at
         elsewhere = self._elsewhere
+        address = None
+        if isinstance(origin, Address):
+            address, origin = origin, self._connection_at(origin)
 
         def deliver(audience: Audience) -> None:
             if elsewhere is None:
                 self._deliver(message, audience, origin, sent.quoted_seq, (), since)
             else:
-                elsewhere.said(sent, audience)
+                elsewhere.said(sent, audience, address)
                 self._in_turn(message, audience, origin, sent.quoted_seq, (), since)
 
         self._audiences.with_audience(message.conversation_id, sent.member_epoch, deliver)
 
-    def said_elsewhere(self, message: Message, epoch: int, quoted_seq: int | None) -> None:
+    def said_elsewhere(self, message: Message, epoch: int, quoted_seq: int | None, origin: Address | None) -> None:
         """Another instance has told its own; these are the ones who are here."""
+        here = self._connection_at(origin)
         self._audiences.with_audience(
-            message.conversation_id, epoch, lambda audience: self._in_turn(message, audience, None, quoted_seq, ())
+            message.conversation_id, epoch, lambda audience: self._in_turn(message, audience, here, quoted_seq, ())
         )
+
+    def _connection_at(self, address: Address | None) -> Connection | None:
+        if address is None or self._elsewhere is None or address.instance_id != self._elsewhere.bus.instance_id:
+            return None
+        return next((item for item in self._hub.of(address.user_id) if item.conn_id == address.conn_id), None)
+
+    # -- before it is saved --------------------------------------------------------------------------------
+
+    def provisional(self, message: Message, origin: Address | None) -> None:
+        """A message that was accepted: to whoever would get a frame of it."""
+
+        def deliver(audience: Audience) -> None:
+            if self._elsewhere is not None:
+                self._elsewhere.provisional(message, audience, origin)
+            self._deliver_provisional(message, audience, origin)
+
+        self._audiences.with_audience(message.conversation_id, 0, deliver)
+
+    def provisional_elsewhere(self, message: Message, origin: Address | None) -> None:
+        self._audiences.with_audience(
+            message.conversation_id, 0, lambda audience: self._deliver_provisional(message, audience, origin)
+        )
+
+    def _deliver_provisional(self, message: Message, audience: Audience, origin: Address | None) -> None:
+        here = self._here(audience.listeners)
+        if self._mode(message, audience.listeners, here) != "push":
+            return
+        sender = self._connection_at(origin)
+        made: dict[tuple[str, bool, bool], bytes] = {}
+        everybody = message.mentions[:1] == (AT_ALL,)
+        for user_id in here:
+            option = audience.listeners[user_id].recv_msg_opt
+            important = (everybody or user_id in message.mentions) and user_id != message.sender_id
+            for connection in self._hub.of(user_id):
+                if option == NO_FRAME or connection is sender:
+                    continue
+                key = (connection.dialect.name, important, option == SILENT)
+                if key not in made:
+                    event = events.Pushed(message, important, option == SILENT, False, False, True)
+                    made[key] = text_frame(connection.dialect.encode(event))
+                connection.push(made[key])
+
+    def withdrawn(self, event: events.Withdrawn) -> None:
+        def tell(audience: Audience) -> None:
+            if self._elsewhere is not None:
+                self._elsewhere.withdrew(event, audience)
+            self.to_users(self._here(audience.listeners), event)
+
+        self._audiences.with_audience(event.conversation_id, 0, tell)
+
+    def withdrawn_elsewhere(self, event: events.Withdrawn) -> None:
+        self._audiences.with_audience(
+            event.conversation_id, 0, lambda audience: self.to_users(self._here(audience.listeners), event)
+        )
+
+    # -- events --------------------------------------------------------------------------------------------
 
     def recalled(self, recall: Recall) -> None:
         if recall.event is not None:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from nexo.core import events
 from nexo.core.model import Message
 from nexo.errors import ERRORS, NexoError
+from nexo.ports import Address
 
 
 class Said(Struct, tag=1, array_like=True, frozen=True):
@@ -20,6 +21,22 @@ class Said(Struct, tag=1, array_like=True, frozen=True):
     member_epoch: int
     quoted_seq: int | None
     is_fresh: bool
+    origin: Address | None = None  # the connection that got the answer, and needs no push
+
+
+class Provisional(Struct, tag=10, array_like=True, frozen=True):
+    """A message was accepted; it is not saved yet and has no place in its conversation."""
+
+    message: Message
+    origin: Address | None = None
+
+
+class Withdrew(Struct, tag=11, array_like=True, frozen=True):
+    """A provisional message will not be saved."""
+
+    server_msg_id: int
+    conversation_id: str
+    reason: str
 
 
 class Happened(Struct, tag=2, array_like=True, frozen=True):
@@ -79,7 +96,19 @@ class PresenceIs(Struct, tag=8, array_like=True, frozen=True):
     number: int
 
 
-Telegram = Said | Happened | Forget | PushLost | Types | ForUser | SessionsEnded | Newcomer | PresenceIs
+Telegram = (
+    Said
+    | Provisional
+    | Withdrew
+    | Happened
+    | Forget
+    | PushLost
+    | Types
+    | ForUser
+    | SessionsEnded
+    | Newcomer
+    | PresenceIs
+)
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoder_of_all: msgspec.msgpack.Decoder[Telegram] = msgspec.msgpack.Decoder(Telegram)

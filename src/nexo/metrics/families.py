@@ -75,6 +75,33 @@ BATCHES = _family(
     "`conflict` (unique key: repeated), `divided` (to find the send that cannot be written)",
 )  # fmt: skip
 
+_T = "Two-phase acknowledgement"
+ACCEPT_WRITE_SECONDS = _family(
+    _T, H, "nexo_accept_write_seconds", "Writing a batch of sends into its streams in Redis."
+)
+ACCEPT_ACK_SECONDS = _family(_T, H, "nexo_accept_ack_seconds", "From taking a send to answering that it is accepted.")
+ACCEPTS = _family(
+    _T, C, "nexo_accepts_total", "Sends that went to Redis first.",
+    result="`accepted` (also a retry of what is not saved yet), `saved` (a retry: answered from the database), "
+    "`refused` (a retry of what was refused for good), `reused` (another message under the same client_msg_id), "
+    "`busy` (over `two_phase.max_backlog`), `direct` (the same, and nothing before it: saved at once), "
+    "`without` (Redis could not be reached)",
+)  # fmt: skip
+SAVE_LAG_SECONDS = _family(_T, H, "nexo_save_lag_seconds", "From accepting a message to having saved it.")
+TWO_PHASE_FAILURES = _family(
+    _T, C, "nexo_two_phase_failures_total", "What went wrong between accepting and saving.",
+    kind="`deliver_fail` (a provisional copy could not be pushed), `publish_fail` (Redis could not be told of an "
+    "outcome; repeated), `save_fail` (refused for good, or buried), `dup_db` (another row has the client_msg_id)",
+)  # fmt: skip
+STREAM_LENGTH = _family(
+    _T, G, "nexo_stream_length", "Entries in the shards that this process saves.",
+    stream="`accepted`, `to_save`, `dead`",
+)  # fmt: skip
+STREAM_PENDING = _family(
+    _T, G, "nexo_stream_pending", "Of those, taken by this process and not finished.", stream="`accepted`, `to_save`"
+)  # fmt: skip
+SHARDS_OWNED = _family(_T, G, "nexo_shards_owned", "Shards that this process saves.")
+
 _Q = "Queues and their limits"
 QUEUE = _family(
     _Q, G, "nexo_queue_length", "What waits.",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nexo.core import content as form
+from nexo.core.events import Accepted, Saved
 from nexo.core.filter import filter_content
 from nexo.core.model import Draft, Kind, MsgType, Sent
 from nexo.errors import NexoError
@@ -17,7 +18,7 @@ from nexo.ids import (
     parse_server_msg_id,
     single_conversation_id,
 )
-from nexo.ports import MessageStore
+from nexo.ports import Accepting, MessageStore, Outcome
 from nexo.service.filter import FilterFile
 
 # looking a member of an enum up by name takes as long as a comparison and a call
@@ -25,9 +26,12 @@ QUOTE, SINGLE, GROUP = int(MsgType.QUOTE), int(Kind.SINGLE), int(Kind.GROUP)
 
 
 class Sending:
-    def __init__(self, messages: MessageStore, words: FilterFile) -> None:
+    def __init__(self, messages: MessageStore, words: FilterFile, timeout_s: float = 3.0) -> None:
+        """`timeout_s`: how long `send` waits for an accepted message to be saved."""
         self._messages = messages
         self._words = words
+        self._timeout_s = timeout_s
+        self.accepting: Accepting | None = None  # two-phase acknowledgement, where it is switched on
 
     def draft(
         self,
@@ -64,11 +68,23 @@ class Sending:
                 draft.filtered = True
         return draft
 
-    def submit(self, draft: Draft, answer: Callable[[Sent | NexoError], None]) -> None:
-        self._messages.submit(draft, answer)
+    def submit(self, draft: Draft, conn_id: str, answer: Callable[[Outcome], None]) -> None:
+        """From a connection of the draft's sender."""
+        if self.accepting is not None and self.accepting.takes(draft):
+            self.accepting.submit(draft, draft.sender_id, conn_id, answer)
+        else:
+            self._messages.submit(draft, answer)
 
     async def send(self, sender_id: str, **fields: Any) -> Sent:
+        """Saved, when this returns."""
         return await self._messages.send(self.draft(sender_id, **fields))
+
+    async def send_or_accept(self, sender_id: str, **fields: Any) -> Sent | Saved | Accepted:
+        """Stored (Sent), stored and told to everybody (Saved), or accepted and not stored for a while."""
+        draft = self.draft(sender_id, **fields)
+        if self.accepting is not None and self.accepting.takes(draft):
+            return await self.accepting.send(draft, self._timeout_s)
+        return await self._messages.send(draft)
 
     async def send_again(self, sender_id: str, **fields: Any) -> Sent:
         """As `send`, by one who knows that it was most likely sent before."""

@@ -87,6 +87,9 @@ class HotSql(Protocol):
     def lock_members(self, keys: list[MemberKey]) -> Script[dict[MemberKey, Member]]:
         """Lock in the order given: cursors are written by others at the same time."""
 
+    def lock_epochs(self, shards: list[int]) -> Script[dict[int, int]]:
+        """The epochs of these shards of accepted messages, which stay as they are until this is committed."""
+
     def find_targets(self, ids: list[int]) -> Script[dict[int, Target]]: ...
 
     def find_past(self, keys: list[MemberKey]) -> Script[dict[MemberKey, list[tuple[int, int]]]]: ...
@@ -128,12 +131,15 @@ def write_batch(
             else:
                 outcomes[i] = Skipped.AGAIN
 
+    if any(draft.fence is not None for draft in drafts):
+        yield from _refuse_fenced(sql, drafts, outcomes, first)
+
     now_ms, conversations, busy = yield from sql.lock_conversations(
         sorted({drafts[i].conversation_id for i in first.values()}), wait
     )
     if busy:
         for i in first.values():
-            if drafts[i].conversation_id in busy:
+            if outcomes[i] is None and drafts[i].conversation_id in busy:
                 outcomes[i] = Skipped.LOCKED
     in_doubt = [
         key
@@ -148,12 +154,13 @@ def write_batch(
     for key, i in first.items():
         draft = drafts[i]
         conversation = conversations.get(draft.conversation_id)
+        if outcomes[i] is not None:
+            continue
         if key in found:
             outcomes[i] = _answer_again(draft, found[key], conversation, i in uncertain)
         elif conversation is not None:
-            if outcomes[i] is None:
-                open_drafts.append((i, draft, conversation))
-        elif outcomes[i] is None:
+            open_drafts.append((i, draft, conversation))
+        else:
             outcomes[i] = Skipped.MISSING if draft.kind == Kind.SINGLE else NexoError("group_not_found")
 
     if open_drafts:
@@ -163,6 +170,18 @@ def write_batch(
     for i, leader in followers:
         outcomes[i] = _follow(outcomes[leader])
     return outcomes  # type: ignore[return-value]
+
+
+def _refuse_fenced(
+    sql: HotSql, drafts: Sequence[Draft], outcomes: list[Outcome | None], first: dict[SentKey, int]
+) -> Script[None]:
+    """Accepted messages are stored by the present owner of their shard only: one that was paused, and whose
+    shard another one has by now, would store them a second time, or in another order."""
+    epochs = yield from sql.lock_epochs(sorted({draft.fence[0] for draft in drafts if draft.fence is not None}))
+    for i in first.values():
+        fence = drafts[i].fence
+        if fence is not None and epochs.get(fence[0]) != fence[1]:
+            outcomes[i] = NexoError("server_busy", "Another instance saves these messages by now")
 
 
 def _answer_refused(
@@ -187,6 +206,8 @@ def _answer_again(draft: Draft, row: SentRow, conversation: Conversation | None,
     if bytes(row.request_hash) != draft.request_hash:
         return NexoError("client_msg_id_reused")
     message = rows.message(row.message, draft.conversation_id)
+    # stored by an owner who did not live to tell anybody
+    uncertain = uncertain or message.server_msg_id == draft.server_msg_id
     # judged by the row: the word list may have changed since
     changed = message.status == MessageStatus.NORMAL and (draft.filtered or message.content != draft.content)
     epoch = conversation.member_epoch if conversation is not None else 0
@@ -251,7 +272,7 @@ def _store_open(
         conversation.last_send_at = send_at
         mentions, at_all = _mark_mentions(draft, conversation, members, touched, mention_rows)
         step_over_own(member, seq, conversation.countable, at_all)
-        server_msg_id = next(ids)
+        server_msg_id = next(ids) if draft.server_msg_id is None else draft.server_msg_id
         messages.append(
             (
                 server_msg_id,

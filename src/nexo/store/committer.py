@@ -46,6 +46,8 @@ class Pending(Struct, eq=False):
     unknown_since: float | None = None  # a transaction with it may have been committed unheard
 
     def is_late(self, now: float, deadline_s: float) -> bool:
+        if self.draft.fence is not None:  # it was accepted: nobody waits at the door, and nobody sends it again
+            return False
         if self.unknown_since is not None:  # not to be refused: it may be stored
             return now - self.unknown_since >= UNKNOWN_GIVE_UP_S
         return now - self.since >= deadline_s
@@ -530,7 +532,8 @@ def _split_late(
     late: list[Pending] = []
     for pending in items:
         place = (pending.draft.sender_id, pending.draft.conversation_id)
-        if pending.is_late(now, deadline_s) or (place in places and pending.unknown_since is None):
+        follows = place in places and pending.unknown_since is None and pending.draft.fence is None
+        if pending.is_late(now, deadline_s) or follows:
             places.add(place)
             late.append(pending)
         else:

@@ -70,6 +70,12 @@ def _past(found: Sequence[Any]) -> dict[MemberKey, list[tuple[int, int]]]:
     return spans
 
 
+def _epochs(shards: list[int], lock: str) -> Script[dict[int, int]]:
+    marks = ",".join("?" * len(shards))
+    found = yield query(f"SELECT shard,epoch FROM stream_owners WHERE shard IN ({marks}) ORDER BY shard{lock}", *shards)
+    return {row[0]: row[1] for row in found}
+
+
 class SqliteHot:
     exclusive = True
     _conversation = f"SELECT {_CONVERSATION} FROM conversations WHERE conversation_id=?"
@@ -93,6 +99,9 @@ class SqliteHot:
     def lock_members(self, keys: list[MemberKey]) -> Script[dict[MemberKey, Member]]:
         found = yield Stmt(self._member, keys, Mode.EACH)
         return {key: Member(*row) for key, row in zip(keys, found, strict=True) if row}
+
+    def lock_epochs(self, shards: list[int]) -> Script[dict[int, int]]:
+        return (yield from _epochs(shards, ""))
 
     def find_targets(self, ids: list[int]) -> Script[dict[int, Target]]:
         found = yield Stmt(self._target, [(key,) for key in ids], Mode.EACH)
@@ -200,6 +209,9 @@ class PostgresHot(_ServerHot):
         found = yield query(self._member, [key[0] for key in keys], [key[1] for key in keys])
         return {(row[0], row[1]): Member(*row) for row in found}
 
+    def lock_epochs(self, shards: list[int]) -> Script[dict[int, int]]:
+        return (yield from _epochs(shards, " FOR SHARE"))
+
     def find_targets(self, ids: list[int]) -> Script[dict[int, Target]]:
         return _targets((yield query(self._target, ids)))
 
@@ -282,6 +294,9 @@ class MysqlHot(_ServerHot):
             " ORDER BY conv,user_id FOR UPDATE",
         )
         return {(row[0], row[1]): Member(*row) for row in found}
+
+    def lock_epochs(self, shards: list[int]) -> Script[dict[int, int]]:
+        return (yield from _epochs(shards, " LOCK IN SHARE MODE"))
 
     def find_targets(self, ids: list[int]) -> Script[dict[int, Target]]:
         found: list[Any] = []

@@ -243,6 +243,15 @@ node_leases = Table(
     number("last_ms"),
 )
 
+stream_owners = Table(  # who saves what was accepted into a shard; see pipeline/owning.py
+    "stream_owners",
+    metadata,
+    Column("shard", Integer, primary_key=True, autoincrement=False),
+    Column("owner", text_key(64), nullable=False),
+    number("epoch"),
+    number("expires_at"),
+)
+
 
 def use_binary_collation(connection: Connection) -> None:
     """Give every table of `metadata` the collation this server calls byte-wise."""

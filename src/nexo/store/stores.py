@@ -27,7 +27,7 @@ from nexo.errors import NexoError
 from nexo.ids import is_user_id, new_group_id
 from nexo.metrics.families import Sample
 from nexo.ports import ActiveSince, Audience, GroupChange, GroupDraft, Located, Recall, Settings
-from nexo.store import canary, groups, history, listing, recall
+from nexo.store import canary, groups, history, listing, owners, permission, recall
 from nexo.store.committer import Committer
 from nexo.store.committer import Settings as CommitterSettings
 from nexo.store.conversations import change_settings
@@ -46,6 +46,9 @@ class SqlMessages:
         self._committer = committer
         self._recall = config.recall
         self._max_bytes = config.pull.max_bytes
+
+    async def may_send(self, drafts: Sequence[Draft]) -> list[bool]:
+        return await self._database.look(lambda: permission.may_send(self._sql, drafts))
 
     def submit(self, draft: Draft, answer: Callable[[Sent | NexoError], None]) -> None:
         self._committer.submit(draft, answer)
@@ -167,6 +170,26 @@ class SqlConversations:
         self._cursors.tell = tell
 
 
+class SqlOwners:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def take(self, owner: str, shards: int, ttl_s: float) -> dict[int, int]:
+        while True:
+            try:
+                return await self._database.change(
+                    lambda: owners.take(self._database.sql, owner, shards, int(ttl_s * 1000), shards)
+                )
+            except Conflict:  # another instance that takes its first ones at the same moment
+                continue
+
+    async def renew(self, owner: str, held: Mapping[int, int], ttl_s: float) -> set[int]:
+        return await self._database.change(lambda: owners.renew(self._database.sql, owner, held, int(ttl_s * 1000)))
+
+    async def release(self, owner: str, held: Mapping[int, int]) -> None:
+        await self._database.change(lambda: owners.release(owner, held))
+
+
 class SqlGroups:
     def __init__(self, database: Database, config: Config) -> None:
         self._database = database
@@ -272,6 +295,7 @@ class Store:
         self.messages = SqlMessages(database, self.committer, config)
         self.conversations = SqlConversations(database, self.cursors)
         self.groups = SqlGroups(database, config)
+        self.owners = SqlOwners(database)
 
     def samples(self) -> Iterable[Sample]:
         yield from self.committer.samples()

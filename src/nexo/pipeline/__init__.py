@@ -1,0 +1,1 @@
+"""Two-phase acknowledgement: accepted into a stream of Redis first, saved in the database after that."""

@@ -1,0 +1,211 @@
+"""The streams and claims of two-phase acknowledgement in Redis: their names, and what is done with them.
+
+A conversation's messages are in one shard, in the order in which they were accepted. Everything of a shard has
+the same hash tag, so one script can touch it all, also in a Redis Cluster. There a claim is its shard's; in a
+single Redis it is the sender's, and a client_msg_id that is used for two conversations is refused at once
+instead of when it is saved.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nexo.bus.redis_link import Command, NoGroup, RedisLink, Script
+from nexo.config.tree import TwoPhase
+from nexo.core.model import Draft
+from nexo.pipeline.entries import Entry, decode_address, encode_address, encode_entry
+from nexo.ports import Address
+
+_LUA = Path(__file__).parent / "lua"
+ACCEPT, FINISH, MOVE, BURY, REPLAY, MAKE_GROUP = (
+    Script(name, _LUA) for name in ("accept", "finish", "move", "bury", "replay", "make_group")
+)
+
+SETTLED_TTL_MS = 600_000  # after that the database answers a retry
+TAKEN_AT_ONCE = 1000
+
+
+class Stream(NamedTuple):
+    name: str
+    group: str  # of those who take from it, on all instances
+
+
+class Raw(NamedTuple):
+    """An entry as it is in a stream, not looked into yet."""
+
+    entry_id: str
+    fields: Mapping[bytes, bytes]
+
+
+class Fate(NamedTuple):
+    """What became of a message that was to be accepted."""
+
+    state: str  # accepted, saved, refused, reused, busy or direct
+    server_msg_id: int = 0
+    refusal: str = ""
+
+
+class Streams:
+    def __init__(self, link: RedisLink, settings: TwoPhase, prefix: str, consumer: str) -> None:
+        self.link = link
+        self.settings = settings
+        self._prefix = prefix
+        self._consumer = consumer
+
+    # -- names -----------------------------------------------------------------------------------------------
+
+    def shard_of(self, conversation_id: str) -> int:
+        return zlib.crc32(conversation_id.encode()) % self.settings.shards
+
+    def accepted(self, shard: int) -> Stream:
+        return Stream(self._name(self.settings.accepted_stream, shard), self.settings.deliver_group)
+
+    def to_save(self, shard: int) -> Stream:
+        return Stream(self._name(self.settings.to_save_stream, shard), self.settings.save_group)
+
+    def dead(self, shard: int) -> str:
+        return self._name(self.settings.dead_stream, shard)
+
+    def _name(self, pattern: str, shard: int) -> str:
+        return self._prefix + pattern.replace("{shard}", f"{{{shard}}}")
+
+    def _unsaved(self, shard: int) -> str:
+        return f"{self._prefix}nexo:unsaved:{{{shard}}}"
+
+    def _claim(self, shard: int, draft: Draft) -> str:
+        where = f"{{{shard}}}:" if self.link.is_cluster else ""
+        return f"{self._prefix}nexo:claim:{where}{draft.sender_id}:{draft.client_msg_id}"
+
+    # -- accepting -------------------------------------------------------------------------------------------
+
+    async def accept(self, entries: Sequence[tuple[Entry, Address]]) -> list[Fate]:
+        """All of them in one round trip, in order. Raises BusDown: then some may have been accepted."""
+        answers = await self.link.run([self._accept(entry, address) for entry, address in entries])
+        return [_fate(answer) for answer in answers]
+
+    def _accept(self, entry: Entry, address: Address) -> Command:
+        draft = entry.draft
+        shard = self.shard_of(draft.conversation_id)
+        keys = [self._claim(shard, draft), self.accepted(shard).name, self.to_save(shard).name, self._unsaved(shard)]
+        return ACCEPT.call(
+            keys,
+            draft.request_hash.hex(),
+            str(draft.server_msg_id),
+            draft.conversation_id,
+            encode_address(address),
+            -(-self.settings.max_backlog // self.settings.shards),
+            self.settings.claim_ttl_s * 1000,
+            *encode_entry(entry),
+        )
+
+    # -- reading ---------------------------------------------------------------------------------------------
+
+    async def take_over(self, stream: Stream) -> list[Raw]:
+        """Everything that others took from the stream and did not finish, in order, whoever has it now."""
+        taken: list[Raw] = []
+        start = "0-0"
+        while True:
+            words = ("XAUTOCLAIM", stream.name, stream.group, self._consumer, 0, start, "COUNT", TAKEN_AT_ONCE)
+            (answer,) = await self._in_group(stream, Command(words))
+            taken += _raw(answer[1])
+            start = answer[0].decode()
+            if start == "0-0":
+                return taken
+
+    async def read(self, stream: Stream, count: int, block_ms: int | None) -> list[Raw]:
+        """New entries, in order; waits for the first one. Nothing when none came."""
+        words: list[Any] = ["XREADGROUP", "GROUP", stream.group, self._consumer, "COUNT", count]
+        if block_ms is not None:
+            words += ["BLOCK", block_ms]
+        (answer,) = await self._in_group(stream, Command((*words, "STREAMS", stream.name, ">")))
+        return [raw for _, found in answer or () for raw in _raw(found)]
+
+    async def _in_group(self, stream: Stream, command: Command) -> list[Any]:
+        """The group is made when it is not there: the first time, or after Redis lost everything."""
+        try:
+            return await self.link.run([command])
+        except NoGroup:
+            await self.link.run([MAKE_GROUP.call([stream.name], stream.group)])
+        return await self.link.run([command])
+
+    async def lengths(self, shards: Sequence[int]) -> dict[int, tuple[int, int, int]]:
+        """Per shard: how many are accepted, to be saved, dead."""
+        names = [(self.accepted(shard).name, self.to_save(shard).name, self.dead(shard)) for shard in shards]
+        answers = await self.link.run([Command(("XLEN", name)) for three in names for name in three])
+        return {shard: (*answers[3 * i : 3 * i + 3],) for i, shard in enumerate(shards)}
+
+    # -- finishing -------------------------------------------------------------------------------------------
+
+    async def finish(self, stream: Stream, outcomes: Sequence[tuple[Entry, str, str]]) -> list[Address | None]:
+        """Entries with the state they have now and the refusal, if it is one; who is to be told of each."""
+        commands = []
+        for entry, state, refusal in outcomes:
+            draft = entry.draft
+            shard = self.shard_of(draft.conversation_id)
+            commands.append(
+                FINISH.call(
+                    [self._claim(shard, draft), stream.name, self._unsaved(shard)],
+                    stream.group,
+                    entry.entry_id,
+                    draft.conversation_id,
+                    str(draft.server_msg_id),
+                    state,
+                    refusal,
+                    SETTLED_TTL_MS,
+                )
+            )
+        answers = await self.link.run(commands)
+        return [decode_address(answer.decode()) if answer else None for answer in answers]
+
+    async def move(self, shard: int, entries: Sequence[Entry]) -> None:
+        """Delivered: on to those who save."""
+        accepted = self.accepted(shard)
+        keys = [accepted.name, self.to_save(shard).name]
+        await self.link.run(
+            [MOVE.call(keys, accepted.group, entry.entry_id, *encode_entry(entry)) for entry in entries]
+        )
+
+    async def bury(self, shard: int, raw: Raw, reason: str) -> None:
+        """Keep an entry with the reason why it was not saved; it is still in its stream after this."""
+        fields = {**raw.fields, b"reason": reason.encode()}
+        await self.link.run([BURY.call([self.dead(shard)], self.settings.dead_max, *_flat(fields))])
+
+    async def discard(self, stream: Stream, entry_id: str) -> None:
+        """Remove an entry that nobody can read, and so nobody can finish."""
+        ack = Command(("XACK", stream.name, stream.group, entry_id))
+        await self.link.run([ack, Command(("XDEL", stream.name, entry_id))])
+
+    # -- dead letters ----------------------------------------------------------------------------------------
+
+    async def dead_letters(self, shard: int, count: int) -> list[Raw]:
+        (answer,) = await self.link.run([Command(("XRANGE", self.dead(shard), "-", "+", "COUNT", count))])
+        return _raw(answer)
+
+    async def replay(self, shard: int, letter: Raw, conversation_id: str) -> bool:
+        """To the end of its shard, once; False when it is no longer there."""
+        keys = [self.dead(shard), self.accepted(shard).name, self._unsaved(shard)]
+        fields = {name: value for name, value in letter.fields.items() if name != b"reason"}
+        (answer,) = await self.link.run([REPLAY.call(keys, letter.entry_id, conversation_id, *_flat(fields))])
+        return bool(answer)
+
+    async def drop_dead(self, shard: int, entry_id: str) -> bool:
+        (answer,) = await self.link.run([Command(("XDEL", self.dead(shard), entry_id))])
+        return bool(answer)
+
+
+def _raw(found: Sequence[tuple[bytes | None, Mapping[bytes, bytes]]]) -> list[Raw]:
+    # an entry that was removed meanwhile has no id
+    return [Raw(entry_id.decode(), fields) for entry_id, fields in found if entry_id is not None]
+
+
+def _flat(fields: Mapping[bytes, bytes]) -> list[bytes]:
+    return [part for pair in fields.items() for part in pair]
+
+
+def _fate(answer: list[bytes]) -> Fate:
+    if len(answer) == 1:
+        return Fate(answer[0].decode())
+    return Fate(answer[0].decode(), int(answer[1]), answer[2].decode())

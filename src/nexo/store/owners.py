@@ -1,0 +1,69 @@
+"""Who saves the shards of accepted messages.
+
+An owner holds a shard for a while and renews it. Its epoch is what counts: it grows with every change of
+owner, and a save names the epoch under which its message was taken, so an owner that was paused and has lost
+the shard meanwhile cannot store anything any more (`fences`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from nexo.store.engine import NOW, Script, do
+from nexo.store.engine import rows as query
+from nexo.store.sql import Sql
+
+
+def take(sql: Sql, owner: str, shards: int, ttl_ms: int, at_most: int) -> Script[dict[int, int]]:
+    """Up to so many shards that nobody holds, with their new epochs."""
+    now_ms = yield NOW
+    found = yield query(f"SELECT shard,expires_at,epoch FROM stream_owners ORDER BY shard{sql.for_update}")
+    known = {row[0]: (row[1], row[2]) for row in found}
+    taken: dict[int, int] = {}
+    for shard in range(shards):
+        if len(taken) >= at_most:
+            break
+        expires_at, epoch = known.get(shard, (0, 0))
+        if expires_at > now_ms:
+            continue
+        taken[shard] = epoch + 1
+        if shard in known:
+            yield do(
+                "UPDATE stream_owners SET owner=?,epoch=?,expires_at=? WHERE shard=?",
+                owner,
+                epoch + 1,
+                now_ms + ttl_ms,
+                shard,
+            )
+        else:
+            yield do(
+                "INSERT INTO stream_owners (shard,owner,epoch,expires_at) VALUES (?,?,?,?)",
+                shard,
+                owner,
+                epoch + 1,
+                now_ms + ttl_ms,
+            )
+    return taken
+
+
+def renew(sql: Sql, owner: str, held: Mapping[int, int], ttl_ms: int) -> Script[set[int]]:
+    """Those that are still this owner's, for another while."""
+    now_ms = yield NOW
+    found = yield query(f"SELECT shard,epoch FROM stream_owners WHERE owner=? ORDER BY shard{sql.for_update}", owner)
+    kept = {shard for shard, epoch in found if held.get(shard) == epoch}
+    for shard in sorted(kept):
+        yield do("UPDATE stream_owners SET expires_at=? WHERE shard=?", now_ms + ttl_ms, shard)
+    return kept
+
+
+def release(owner: str, held: Mapping[int, int]) -> Script[None]:
+    for shard, epoch in sorted(held.items()):
+        yield do("UPDATE stream_owners SET expires_at=0 WHERE shard=? AND owner=? AND epoch=?", shard, owner, epoch)
+
+
+def live_owners() -> Script[list[tuple[int, str, int, int]]]:
+    """Every shard with its owner, epoch and end."""
+    found: Sequence[tuple[int, str, int, int]] = yield query(
+        "SELECT shard,owner,epoch,expires_at FROM stream_owners ORDER BY shard"
+    )
+    return [tuple(row) for row in found]  # type: ignore[misc]

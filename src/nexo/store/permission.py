@@ -1,0 +1,52 @@
+"""Whether sends would be allowed now, without a lock: what counts is decided where they are written (`batch.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nexo.core import policy
+from nexo.core.model import Conversation, Draft, Member
+from nexo.errors import NexoError
+from nexo.store import rows
+from nexo.store.engine import NOW, Script
+from nexo.store.engine import rows as query
+from nexo.store.sql import Sql
+
+KEYS_AT_ONCE = 100
+
+
+def may_send(sql: Sql, drafts: Sequence[Draft]) -> Script[list[bool]]:
+    """A single chat that does not exist yet has no members: nobody may send there, as far as is known."""
+    now_ms = yield NOW
+    chosen = sql.one_of("conversation_id", sorted({draft.conversation_id for draft in drafts}))
+    found = yield query(
+        f"SELECT {rows.columns(rows.CONVERSATION)} FROM conversations WHERE {chosen.sql}", *chosen.params
+    )
+    conversations = {row[1]: Conversation(*row) for row in found}
+    keys = sorted(
+        {
+            (conversations[draft.conversation_id].id, draft.sender_id)
+            for draft in drafts
+            if draft.conversation_id in conversations
+        }
+    )
+    members: dict[tuple[int, str], Member] = {}
+    for start in range(0, len(keys), KEYS_AT_ONCE):
+        chunk = keys[start : start + KEYS_AT_ONCE]
+        where = " OR ".join(["(conv=? AND user_id=?)"] * len(chunk))
+        values = [value for key in chunk for value in key]
+        for row in (yield query(f"SELECT {rows.columns(rows.MEMBER)} FROM members WHERE {where}", *values)):
+            members[row[0], row[1]] = Member(*row)
+    return [_may_send(draft, conversations.get(draft.conversation_id), members, now_ms) for draft in drafts]
+
+
+def _may_send(
+    draft: Draft, conversation: Conversation | None, members: dict[tuple[int, str], Member], now_ms: int
+) -> bool:
+    if conversation is None:
+        return False
+    try:
+        policy.check_may_send(conversation, members.get((conversation.id, draft.sender_id)), now_ms)
+    except NexoError:
+        return False
+    return True

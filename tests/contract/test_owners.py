@@ -1,0 +1,87 @@
+"""Shards of accepted messages have one owner at a time, and only that one can store them, on every engine."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from harness.core import open_test_core, say
+from nexo.app import Core
+from nexo.core.model import Draft, Sent
+from nexo.errors import NexoError
+
+PEOPLE = ["alice", "bob"]
+
+
+def accepted(core: Core, client_msg_id: str, fence: tuple[int, int]) -> Draft:
+    draft = core.sending.draft("alice", client_msg_id=client_msg_id, recv_id="bob", content="hello")
+    (draft.server_msg_id,) = core.store.database.ids.take(1)
+    draft.fence = fence
+    return draft
+
+
+async def test_a_shard_goes_from_one_owner_to_the_next_with_a_higher_epoch(core_url: str) -> None:
+    async with open_test_core(core_url, PEOPLE) as core:
+        owners = core.store.owners
+        assert await owners.take("a", 4, 60) == {0: 1, 1: 1, 2: 1, 3: 1}
+        assert await owners.take("b", 4, 60) == {}
+        assert await owners.renew("a", {0: 1, 3: 1}, 60) == {0, 3}
+        assert await owners.renew("b", {0: 1}, 60) == set()
+        await owners.release("a", {1: 1, 2: 7})  # of another epoch: not its own any more
+        assert await owners.take("b", 4, 60) == {1: 2}
+        assert await owners.renew("a", {0: 1, 1: 1}, 60) == {0}
+
+
+async def test_who_does_not_renew_loses_the_shard(core_url: str) -> None:
+    async with open_test_core(core_url, PEOPLE) as core:
+        owners = core.store.owners
+        assert await owners.take("a", 1, 0.05) == {0: 1}
+        await asyncio.sleep(0.1)
+        assert await owners.take("b", 1, 60) == {0: 2}
+
+
+async def test_many_who_take_at_once_get_each_shard_once(core_url: str) -> None:
+    async with open_test_core(core_url, PEOPLE) as core:
+        taken = await asyncio.gather(*(core.store.owners.take(f"o{i}", 8, 60) for i in range(5)))
+        assert sorted(shard for one in taken for shard in one) == list(range(8))
+
+
+async def test_only_the_present_owner_can_store_what_was_accepted(core_url: str) -> None:
+    async with open_test_core(core_url, PEOPLE) as core:
+        await say(core, "alice", "bob")
+        await core.store.owners.take("a", 1, 0.01)
+        await asyncio.sleep(0.02)
+        await core.store.owners.take("b", 1, 60)
+        with pytest.raises(NexoError, match="server_busy"):
+            await core.store.messages.send(accepted(core, "1", (0, 1)))
+        draft = accepted(core, "1", (0, 2))
+        sent = await core.store.messages.send(draft)
+        assert (sent.message.server_msg_id, sent.message.seq, sent.fresh) == (draft.server_msg_id, 2, True)
+        # the owner died before it could tell anybody: whoever comes next finds it stored, and tells
+        again = await core.store.messages.send(draft)
+        assert (again.message, again.fresh) == (sent.message, True)
+        # the same send under another id was stored by somebody else: that row is the message
+        other = await core.store.messages.send(accepted(core, "1", (0, 2)))
+        assert (other.message, other.fresh) == (sent.message, False)
+
+
+async def test_the_direct_way_goes_on_beside_a_shard_that_was_lost(core_url: str) -> None:
+    async with open_test_core(core_url, PEOPLE) as core:
+        await say(core, "alice", "bob")
+        await core.store.owners.take("a", 1, 60)
+        outcomes: list[Sent | NexoError] = []
+        done = asyncio.Event()
+
+        def note(outcome: Sent | NexoError) -> None:
+            outcomes.append(outcome)
+            if len(outcomes) == 2:
+                done.set()
+
+        core.store.messages.submit(accepted(core, "stale", (0, 9)), note)
+        direct = core.sending.draft("alice", client_msg_id="direct", recv_id="bob", content="hello")
+        core.store.messages.submit(direct, note)
+        await done.wait()
+        assert isinstance(outcomes[0], NexoError)
+        assert isinstance(outcomes[1], Sent)
+        assert outcomes[1].message.seq == 2
