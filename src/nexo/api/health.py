@@ -71,6 +71,8 @@ class Health:
         finally:
             self._run = None
         self.canary_s = time.monotonic() - started
+        if self.is_ready is False and not self._reason:
+            log.info("ready_again", canary_ms=round(self.canary_s * 1000, 1))
         self.is_ready = not self._reason
         self._good_until = time.monotonic() + self._pause_s
         if self._reason:

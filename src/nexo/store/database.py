@@ -14,7 +14,7 @@ from nexo.config import Config, StoreUrl
 from nexo.errors import NexoError
 from nexo.ids import COUNTER_MAX, IdGenerator, now_ms
 from nexo.store import leases
-from nexo.store.engine import CommitUnknown, Conflict, Engine, MakeScript, StoreError, Transient, write
+from nexo.store.engine import CommitUnknown, Conflict, DiskFull, Engine, MakeScript, StoreError, Transient, write
 from nexo.store.mysql import MysqlDriver
 from nexo.store.postgres import PostgresDriver
 from nexo.store.server import ServerEngine
@@ -44,8 +44,11 @@ def make_engine(url: StoreUrl, config: Config) -> Engine:
 
 def _refusal(error: StoreError) -> NexoError:
     log.warning("store_refused", error=f"{type(error).__name__}: {error}")
+    if isinstance(error, DiskFull):
+        return NexoError("server_busy", "The disk of the database is full", retry_after_ms=1000)
     if isinstance(error, Transient):
-        return NexoError("server_busy", "The database does not answer in time", retry_after_ms=1000)
+        detail = "The database cannot be reached, or does not answer in time"
+        return NexoError("server_busy", detail, retry_after_ms=1000)
     if isinstance(error, CommitUnknown):
         return NexoError("internal_error", "The database went away while it was writing: look before you try again")
     return NexoError("internal_error")

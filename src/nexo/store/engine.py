@@ -72,6 +72,10 @@ class Transient(StoreError):
     """Nothing was written; the same again may work (deadlock, lock timeout, lost connection)."""
 
 
+class DiskFull(Transient):
+    """There is no room where the database keeps its files. Tried again like the others: somebody may make some."""
+
+
 class CommitUnknown(StoreError):
     """The connection was lost while committing: written or not, only a look tells."""
 

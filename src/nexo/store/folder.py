@@ -18,7 +18,10 @@ def locked_folder(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise StartupError(f"the data folder {folder} cannot be used: {error.strerror}") from error
+        raise StartupError(
+            f"the data folder {folder} cannot be used: {error.strerror}; it must be a folder that the user which Nexo "
+            "runs as may write to, or choose another with --data"
+        ) from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

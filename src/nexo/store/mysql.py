@@ -13,15 +13,16 @@ import asyncmy
 from asyncmy import errors as my
 from asyncmy.constants.CLIENT import FOUND_ROWS
 
-from nexo.store.engine import Conflict, Mode, Stmt, StoreError, Transient
+from nexo.store.engine import Conflict, DiskFull, Mode, Stmt, StoreError, Transient
 from nexo.store.server import LostConnection
 from nexo.store.sql import percent
 
 CLOCK_MS = "CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED)"
 
 _DUPLICATE = {1062, 1586}
-# full disks, too many connections, locks, deadlocks, statement timeouts
-_TRANSIENT = {1020, 1021, 1040, 1114, 1205, 1213, 1317, 1969, 3024, 3572}
+_DISK_FULL = {1021, 1114}
+# too many connections, locks, deadlocks, statement timeouts
+_TRANSIENT = {1020, 1040, 1205, 1213, 1317, 1969, 3024, 3572}
 _LOST = {1053, 1079, 1080, 1158, 1159, 1160, 1161, 1184, 1927, 2003, 2006, 2013, 2014, 2055, 4031}
 
 
@@ -109,6 +110,8 @@ class MysqlDriver:
             code = error.args[0] if error.args else 0
             if code in _DUPLICATE:
                 return Conflict(str(error))
+            if code in _DISK_FULL:
+                return DiskFull(str(error))
             if code in _TRANSIENT:
                 return Transient(str(error))
             if code in _LOST or isinstance(error, my.InterfaceError):

@@ -12,7 +12,7 @@ from typing import Any
 
 import asyncpg
 
-from nexo.store.engine import Conflict, Mode, Stmt, StoreError, Transient
+from nexo.store.engine import Conflict, DiskFull, Mode, Stmt, StoreError, Transient
 from nexo.store.server import LostConnection
 from nexo.store.sql import numbered
 
@@ -104,6 +104,8 @@ class PostgresDriver:
     def translate(self, error: Exception) -> StoreError | None:
         if isinstance(error, asyncpg.UniqueViolationError):
             return Conflict(str(error))
+        if isinstance(error, asyncpg.DiskFullError):
+            return DiskFull(str(error))
         if isinstance(error, _TRANSIENT):
             return Transient(f"{type(error).__name__}: {error}")
         if isinstance(error, _LOST):

@@ -23,7 +23,7 @@ from nexo.ids import now_ms
 from nexo.metrics import families as f
 from nexo.metrics.families import Sample
 from nexo.metrics.scripts import ScriptMeter
-from nexo.store.engine import Conflict, MakeScript, Mode, Script, StoreError, Transient, failure_word
+from nexo.store.engine import Conflict, DiskFull, MakeScript, Mode, Script, StoreError, Transient, failure_word
 
 log = structlog.get_logger()
 
@@ -113,6 +113,8 @@ def _commit(connection: sqlite3.Connection, cursor: sqlite3.Cursor) -> None:
 
 def _classified(error: sqlite3.Error) -> StoreError:
     code = getattr(error, "sqlite_errorcode", 0)
+    if code & 0xFF == sqlite3.SQLITE_FULL:
+        return DiskFull(str(error))
     if code & 0xFF in _TRANSIENT:
         return Transient(str(error))
     if code in _UNIQUE:
