@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,7 @@ class Api:
         self._http = httpx.Client(base_url=address, timeout=30)
         self._tokens: dict[str, str] = {}
         self._sent = 0
+        self._mark = uuid.uuid4().hex  # several of these may speak for one user
 
     def close(self) -> None:
         self._http.close()
@@ -93,11 +95,14 @@ class Api:
         assert answer["err_code"] == 0, answer
         return answer["data"]
 
+    def token(self, who: str) -> str:
+        return self._tokens[who]
+
     def send(self, user_id: str, to: str, content: Any, **more: Any) -> dict[str, Any]:
         self._sent += 1
         target = {"group_id" if to.startswith("g_") else "recv_id": to}
         sent: dict[str, Any] = self.call(
-            user_id, "POST", "/msg/send", client_msg_id=f"api-{self._sent}", content=content, **target, **more
+            user_id, "POST", "/msg/send", client_msg_id=f"{self._mark}-{self._sent}", content=content, **target, **more
         )
         return sent
 

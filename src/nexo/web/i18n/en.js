@@ -63,7 +63,7 @@ export default {
   prefix: "{name}: ",
   typing: "typing…",
   typing_dots: "typing…",
-  n_unread: { one: "{n} unread", other: "{n} unread" },
+  unread: " unread",
   you_were_mentioned: "you were mentioned",
   pinned: "pinned",
   muted: "muted",

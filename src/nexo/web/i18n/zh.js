@@ -63,7 +63,7 @@ export default {
   prefix: "{name}：",
   typing: "正在输入…",
   typing_dots: "正在输入…",
-  n_unread: "{n} 条未读",
+  unread: " 条未读",
   you_were_mentioned: "有人提到你",
   pinned: "已置顶",
   muted: "已静音",

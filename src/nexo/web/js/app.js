@@ -9,6 +9,7 @@ import { forgetAll, remember, remembered } from "./prefs.js";
 import { doorView } from "./views/door.js";
 import { Shell } from "./views/shell.js";
 
+const RETRY_MAX_MS = 15_000; // somebody is looking at it
 const SETTINGS = new URL("../settings.json", import.meta.url);
 
 class App {
@@ -23,7 +24,7 @@ class App {
   async start() {
     useLanguage(preferredLanguage());
     this.settings = await (await fetch(SETTINGS)).json();
-    this.#client = new NexoClient({ url: location.origin });
+    this.#client = new NexoClient({ url: location.origin, backoffMaxMs: RETRY_MAX_MS });
     this.#client.on("session", (session) => this.#sessionChanged(session));
     // Signing in or out in one tab is for all tabs of this browser.
     window.addEventListener("storage", (event) => {

@@ -122,7 +122,10 @@ export class GroupBook extends Emitter {
 
   /** Everything of a group that is looked at, as it is now. @param {string} groupId */
   async look(groupId) {
-    if (this.hasLeft(groupId)) return;
+    if (this.hasLeft(groupId)) {
+      await this.refresh(groupId).catch(() => {});
+      return;
+    }
     await Promise.allSettled([this.refresh(groupId), this.loadMembers(groupId)]);
     if (this.isManager(groupId) && this.info(groupId)?.status === 0) await this.loadRequests(groupId).catch(() => {});
   }
@@ -134,8 +137,8 @@ export class GroupBook extends Emitter {
       this.#timers.delete(groupId);
       await this.loadMine().catch(() => {});
       this.#asked.delete(groupId);
-      if (this.isOpen(groupId)) await this.look(groupId).catch(() => {});
-      else this.#members.delete(groupId);
+      if (!this.isOpen(groupId)) this.#members.delete(groupId);
+      else await this.look(groupId);
     }, AFTER_EVENT_MS);
     this.#timers.set(groupId, timer);
   }

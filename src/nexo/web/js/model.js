@@ -16,6 +16,8 @@ export class Model extends Emitter {
   connection = { state: "offline", reason: null, retryAt: null };
   /** Since when it has not been connected. */
   downSince = Date.now();
+  /** When the server said that it stops; 0 once it is back. */
+  restartingAt = 0;
   blocked = new Set();
   receipts = new GroupReceipts();
   listLoaded = false;
@@ -94,6 +96,8 @@ export class Model extends Emitter {
     this.connection = state;
     if (this.isConnected && !was) this.#loadBeside();
     if (was && !this.isConnected) this.downSince = Date.now();
+    if (state.reason === "server_shutdown") this.restartingAt = Date.now();
+    if (state.state === "online") this.restartingAt = 0;
     if (state.state === "online") this.#setListed();
     this.emit("connection", state);
     this.#listChanged();

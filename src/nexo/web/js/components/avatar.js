@@ -13,7 +13,8 @@ export function isImageUrl(url) {
  * @param {string} [size] s24 … s72
  */
 export function avatar(who, size = "") {
-  const letters = h("b", null, initials(who.name, who.isGroup === true));
+  // Decoration, drawn by the style sheet: neither read out nor copied with a message.
+  const letters = h("b", { dataset: { letters: initials(who.name, who.isGroup === true) } });
   const classes = ["av", who.isGroup && "group", size].filter(Boolean).join(" ");
   const element = h("span", { class: classes, dataset: { hue: hue(who.id) }, "aria-hidden": "true" }, letters);
   if (isImageUrl(who.avatar)) {

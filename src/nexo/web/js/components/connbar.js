@@ -6,6 +6,7 @@ import { t } from "../i18n.js";
 const QUIET_MS = 2000;
 const CATCH_UP_MIN = 50;
 const CATCH_UP_MS = 1000;
+const RESTART_MS = 60_000; // a restart that takes longer is none
 
 export class ConnectionBar {
   #timer = 0;
@@ -44,7 +45,7 @@ export class ConnectionBar {
   /** @returns {{kind: string, n?: number, m?: number, s?: number}} */
   #what() {
     const { model } = this;
-    const { state, reason, retryAt } = model.connection;
+    const { state, retryAt } = model.connection;
     const now = Date.now();
     if (state !== "syncing") this.#syncSince = this.#most = 0;
     if (state === "closed") return { kind: "" }; // a dialog tells
@@ -58,7 +59,7 @@ export class ConnectionBar {
     }
     const s = retryAt ? Math.max(0, Math.ceil((retryAt - now) / 1000)) : 0;
     this.#again(1000);
-    if (reason === "server_shutdown") return { kind: "restart", s };
+    if (now - model.restartingAt < RESTART_MS) return { kind: "restart", s };
     return { kind: "again", s };
   }
 

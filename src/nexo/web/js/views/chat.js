@@ -17,7 +17,7 @@ import { Composer } from "./composer.js";
 import { Log } from "./log.js";
 import { buildRows, keyOf } from "./rows.js";
 
-const PAGE = 50;
+const PAGE = 100;
 const SKELETON_AFTER_MS = 150;
 const LONG_PRESS_MS = 450;
 const READ_AFTER_MS = 250;

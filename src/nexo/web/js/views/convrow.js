@@ -35,12 +35,11 @@ export function rowModel(model, conversation) {
 export function drawConversation(link, row) {
   const hasUnread = row.unread > 0;
   link.className = ["conv", hasUnread && "unread", row.muted && "muted"].filter(Boolean).join(" ");
-  link.setAttribute("aria-label", labelOf(row));
   const line1 = h(
     "span",
     { class: "l1" },
     h("span", { class: "name ell" }, row.face.name),
-    row.muted && icon("belloff", "s"),
+    row.muted && icon("belloff", "s", t("muted")),
     row.at > 0 && h("time", { class: "when", title: fullTime(row.at) }, shortTime(row.at)),
   );
   fill(link, avatar(row.face), h("span", { class: "lines" }, line1, h("span", { class: "l2" }, ...secondLine(row), badges(row))));
@@ -56,20 +55,8 @@ function secondLine(row) {
 
 function badges(row) {
   const found = [];
-  if (row.mentions > 0) found.push(h("span", { class: "badge mention" }, icon("at", "xs")));
-  if (row.unread > 0) found.push(h("span", { class: row.muted ? "badge muted" : "badge" }, counted(row.unread)));
-  else if (row.pinned) found.push(icon("pin", "s"));
+  if (row.mentions > 0) found.push(h("span", { class: "badge mention" }, icon("at", "xs", t("you_were_mentioned"))));
+  if (row.unread > 0) found.push(h("span", { class: row.muted ? "badge muted" : "badge" }, counted(row.unread), h("span", { class: "sr" }, t("unread"))));
+  else if (row.pinned) found.push(icon("pin", "s", t("pinned")));
   return found;
-}
-
-function labelOf(row) {
-  const parts = [row.face.name];
-  if (row.unread > 0) parts.push(t("n_unread", { n: row.unread }));
-  if (row.mentions > 0) parts.push(t("you_were_mentioned"));
-  if (row.draft) parts.push(t("draft_prefix") + row.draft);
-  else if (row.preview.text) parts.push(row.preview.who + row.preview.text);
-  if (row.at > 0) parts.push(shortTime(row.at));
-  if (row.muted) parts.push(t("muted"));
-  if (row.pinned) parts.push(t("pinned"));
-  return parts.join(t("label_comma"));
 }

@@ -24,7 +24,6 @@ export class Log extends Emitter {
   rows = [];
   from = 0;
   to = 0;
-  follows = true;
   #heights = new Map();
   #drawn = new Map();
   #index = new Map();
@@ -35,8 +34,8 @@ export class Log extends Emitter {
   constructor(model) {
     super();
     this.model = model;
-    this.above = h("li", { class: "spacer", role: "presentation" });
-    this.below = h("li", { class: "spacer", role: "presentation" });
+    this.above = h("li", { class: "spacer", "aria-hidden": "true" });
+    this.below = h("li", { class: "spacer", "aria-hidden": "true" });
     this.list = h("ol", { class: "column" }, this.above, this.below);
     this.element = h("div", { class: "scroll log", tabindex: "0", role: "region", "aria-label": t("messages") }, this.list);
     this.element.addEventListener("scroll", () => this.#scrolled(), { passive: true });
@@ -59,6 +58,11 @@ export class Log extends Emitter {
     return Math.max(0, -this.element.scrollTop);
   }
 
+  /** Whether what arrives is followed. The position itself tells: a flag could be older than the reader's last move. */
+  get follows() {
+    return this.distance < FOLLOW_PX;
+  }
+
   /**
    * @param {import("./message.js").Row[]} rows
    * @param {{follow?: boolean, arriving?: boolean}} [how] follow: stay at the newest; arriving: new ones at the end may move in
@@ -68,10 +72,10 @@ export class Log extends Emitter {
     const last = this.rows.at(-1)?.key;
     this.rows = rows;
     this.#index = new Map(rows.map((row, at) => [row.key, at]));
-    if (how.follow !== undefined) this.follows = how.follow;
-    const shown = this.follows ? this.#newest() : this.#around(before);
-    this.#draw(...shown);
-    if (how.arriving && this.follows && last !== undefined) this.#moveIn(before);
+    const follow = how.follow ?? this.follows;
+    const [from, to] = follow ? this.#newest() : this.#around(before);
+    this.#draw(from, to, { follow });
+    if (how.arriving && follow && last !== undefined) this.#moveIn(before);
   }
 
   #newest() {
@@ -89,29 +93,31 @@ export class Log extends Emitter {
 
   /** Everything that is drawn is drawn again: a name or the language has changed. */
   redraw() {
-    for (const drawn of this.#drawn.values()) drawn.row = null;
-    this.#draw(this.from, this.to);
+    for (const drawn of this.#drawn.values()) drawn.isStale = true;
+    this.#draw(this.from, this.to, { follow: this.follows });
   }
 
   // -- drawing -------------------------------------------------------------------------------------------
 
-  #draw(from, to, isAnchored = true) {
+  /** @param {number} from @param {number} to @param {{follow?: boolean, isFree?: boolean}} [how] isFree: the view goes elsewhere */
+  #draw(from, to, { follow = false, isFree = false } = {}) {
     const size = this.rows.length;
     this.to = Math.max(0, Math.min(size, to));
     this.from = Math.max(0, Math.min(from, this.to));
     if (this.to - this.from > DRAWN_MAX) {
-      if (this.follows) this.from = this.to - DRAWN_MAX;
+      if (follow) this.from = this.to - DRAWN_MAX;
       else this.to = this.from + DRAWN_MAX;
     }
-    const anchor = this.follows || !isAnchored ? null : this.#anchor();
+    const anchor = follow || isFree ? null : this.#anchor();
     const active = document.activeElement?.closest?.(".column > li");
     const elements = [this.above];
     const drawn = new Map();
     for (let at = this.from; at < this.to; at += 1) {
       const row = this.rows[at];
-      const known = this.#drawn.get(row.key) ?? { element: h("li", { dataset: { key: row.key } }), row: null };
-      if (!known.row || !sameRow(row, known.row)) drawRow(known.element, row, this.model);
+      const known = this.#drawn.get(row.key) ?? { element: h("li", { dataset: { key: row.key } }), row: null, isStale: true };
+      if (known.isStale || !sameRow(row, known.row)) drawRow(known.element, row, this.model);
       known.row = row;
+      known.isStale = false;
       drawn.set(row.key, known);
       elements.push(known.element);
     }
@@ -122,9 +128,8 @@ export class Log extends Emitter {
     this.#measure();
     if (active?.isConnected && !active.contains(document.activeElement)) active.focus({ preventScroll: true });
     this.#tabStop();
-    if (this.follows) this.element.scrollTop = 0;
+    if (follow) this.element.scrollTop = 0;
     else if (anchor) this.#putBack(anchor);
-    this.emit("drawn");
   }
 
   #height(at) {
@@ -152,13 +157,14 @@ export class Log extends Emitter {
     if (this.#heights.size > 5000) for (const key of this.#heights.keys()) if (!this.#index.has(key)) this.#heights.delete(key);
   }
 
-  /** The first row in view, and where it is. */
+  /** The first message in view, and where it is. Days and other lines between messages move when more are loaded. */
   #anchor() {
     const top = this.element.getBoundingClientRect().top;
     for (let at = 0; at < this.list.children.length; at += 1) {
       const element = this.list.children[at];
       const { key } = element.dataset;
-      if (!key || !this.#drawn.has(key)) continue;
+      const kind = this.#drawn.get(key)?.row?.kind;
+      if (kind !== "message" && kind !== "event") continue;
       const box = element.getBoundingClientRect();
       if (box.bottom > top + 1) return { key, offset: box.top - top };
     }
@@ -190,16 +196,10 @@ export class Log extends Emitter {
     if (this.#frame) return;
     this.#frame = requestAnimationFrame(() => {
       this.#frame = 0;
-      this.follows = this.distance < FOLLOW_PX;
       const [top, bottom] = this.#inView();
       const wantsUp = this.from > 0 && top - this.from < NEAR_END;
       const wantsDown = this.to < this.rows.length && this.to - bottom < NEAR_END;
-      if (wantsUp || wantsDown) {
-        const follows = this.follows;
-        this.follows = false; // the view stays where it is, also near the end
-        this.#draw(top - AROUND, bottom + AROUND);
-        this.follows = follows;
-      }
+      if (wantsUp || wantsDown) this.#draw(top - AROUND, bottom + AROUND);
       this.emit("scroll");
     });
   }
@@ -226,26 +226,23 @@ export class Log extends Emitter {
 
   #resized() {
     if (this.rows.length === 0) return;
-    if (this.follows) this.element.scrollTop = 0;
     this.#measure();
     this.emit("scroll");
   }
 
   toNewest() {
-    this.follows = true;
-    this.#draw(...this.#newest());
+    const [from, to] = this.#newest();
+    this.#draw(from, to, { follow: true });
   }
 
   /** Puts a row a third below the top. @param {string} key @returns {HTMLElement | null} */
   reveal(key, share = 1 / 3) {
     const at = this.#index.get(key);
     if (at === undefined) return null;
-    this.follows = false;
-    this.#draw(at - AROUND, at + AROUND, false);
+    this.#draw(at - AROUND, at + AROUND, { isFree: true });
     const element = this.#drawn.get(key).element;
     const box = this.element.getBoundingClientRect();
     this.element.scrollTop += element.getBoundingClientRect().top - box.top - box.height * share;
-    this.follows = this.distance < 1;
     return element;
   }
 

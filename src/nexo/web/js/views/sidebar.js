@@ -36,9 +36,9 @@ export class Sidebar {
     const search = h("label", { class: "search" }, icon("search", "s"), h("span", { class: "sr" }, t("search")), this.field, h("span", { class: "wide-only" }, h("kbd", null, "Ctrl K")));
     this.compose = iconButton("compose", t("new_conversation"), { "aria-haspopup": "menu", "aria-expanded": "false" });
     this.compose.addEventListener("click", () => this.#openNew());
-    this.above = h("li", { class: "spacer", role: "presentation" });
-    this.below = h("li", { class: "spacer", role: "presentation" });
-    this.line = h("li", { class: "sep", role: "presentation" });
+    this.above = h("li", { class: "spacer", "aria-hidden": "true" });
+    this.below = h("li", { class: "spacer", "aria-hidden": "true" });
+    this.line = h("li", { class: "sep", "aria-hidden": "true" });
     this.list = h("ul", { class: "convs" });
     this.people = h("ul", { class: "convs found" });
     this.nothing = h("div", { class: "side-empty" });

@@ -1,0 +1,120 @@
+"""The server dies, the network goes, another window takes over: nothing written is lost, and the page says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from harness.browser import PASSWORD, Api, People, Window
+from harness.server_process import ServerProcess
+
+
+@pytest.fixture
+def pair(people: People, api: Api, request: pytest.FixtureRequest) -> tuple[Window, Window]:
+    mark = abs(hash(request.node.name)) % 10**8
+    ann, ben = f"ann{mark}", f"ben{mark}"
+    api.register(ann, "Ann Lee")
+    api.register(ben, "Ben Ode")
+    api.send(ben, ann, "First of all")
+    return people.window().sign_in(ann).chat("Ben Ode"), people.window().sign_in(ben).chat("Ann Lee")
+
+
+def try_now(*windows: Window) -> None:
+    """Who does not want to wait for the next attempt."""
+    for window in windows:
+        button = window.button("Try now")
+        if button.is_visible():
+            button.click()
+
+
+def test_a_killed_server_loses_nothing_that_was_written(pair: tuple[Window, Window], server: ServerProcess) -> None:
+    ann, ben = pair
+    for number in range(3):
+        ann.say(f"Before {number}")
+    ann.state("Before 2", "read")
+    ann.field.fill("Half a sentence")
+    server.kill()
+    ann.field.press_sequentially(", finished")
+    ann.field.press("Enter")
+    for number in range(3):
+        ann.say(f"While away {number}")
+    ann.state("While away 2", "sending")
+    expect(ann.page.locator(".connbar")).to_contain_text("Connecting again")
+    expect(ann.page.locator(".who-head .st")).to_have_text("waiting for connection")
+    ann.picture("reconnecting-1280-light")
+    server.start()
+    try_now(ann, ben)
+    ann.state("While away 2", "read")
+    expect(ann.page.locator(".connbar")).to_be_hidden()
+    ben.sees("Half a sentence, finished").sees("While away 2")
+    texts = ben.page.locator("li.msg .text").all_inner_texts()
+    assert texts[-4:] == ["Half a sentence, finished", "While away 0", "While away 1", "While away 2"]
+    server.check()
+
+
+def test_offline_is_told_at_once_and_what_was_written_goes_out_in_order(pair: tuple[Window, Window]) -> None:
+    ann, ben = pair
+    ann.context.set_offline(True)
+    bar = ann.page.locator(".connbar")
+    expect(bar).to_contain_text("You are offline.")
+    ann.say("Unsent one").say("Unsent two")
+    expect(bar).to_contain_text("2 messages wait here and go out in order.")
+    expect(ann.message("Unsent two").locator("[aria-label='Waiting for a connection']")).to_be_visible()
+    ann.picture("offline-1280-light")
+    ben.say("Meanwhile")
+    ben.state("Meanwhile", "saved")
+    ann.context.set_offline(False)
+    ann.state("Unsent two", "read").sees("Meanwhile")
+    expect(bar).to_be_hidden()
+    assert ben.page.locator("li.msg .text").all_inner_texts()[-2:] == ["Unsent one", "Unsent two"]
+
+
+def test_unsent_messages_survive_a_reload(pair: tuple[Window, Window], server: ServerProcess) -> None:
+    ann, ben = pair
+    server.kill()
+    ann.say("Written in the dark")
+    ann.state("Written in the dark", "sending")
+    server.start()
+    ann.page.reload()
+    ann.state("Written in the dark", "read")
+    ben.sees("Written in the dark")
+    expect(ben.page.locator("li.msg", has_text="Written in the dark")).to_have_count(1)
+
+
+def test_an_orderly_restart_is_called_a_restart(pair: tuple[Window, Window], server: ServerProcess) -> None:
+    ann, ben = pair
+    server.stop()
+    expect(ann.page.locator(".connbar")).to_contain_text("The server is restarting.")
+    server.start()
+    try_now(ann, ben)
+    ann.say("Back again")
+    ann.state("Back again", "read")
+    ben.sees("Back again")
+
+
+@pytest.fixture
+def strict(browser: Browser) -> Iterator[ServerProcess]:
+    with ServerProcess(session__policy="single") as running:
+        yield running
+
+
+def test_a_window_that_lost_its_place_says_so_and_can_take_it_back(browser: Browser, strict: ServerProcess) -> None:
+    api = Api(strict.address)
+    api.register("kay", "Kay")
+    people = People(browser, strict.address)
+    desk = people.window().sign_in("kay")
+    desk.page.wait_for_function("document.querySelector('.steps') !== null")
+    phone = people.window(viewport={"width": 390, "height": 844}).sign_in("kay", PASSWORD)
+    dialog = desk.page.get_by_role("alertdialog", name="Signed in somewhere else")
+    expect(dialog).to_be_visible()
+    desk.picture("elsewhere-1280-light")
+    dialog.get_by_role("button", name="Use here").click()
+    expect(phone.page.get_by_role("alertdialog", name="Signed in somewhere else")).to_be_visible()
+    expect(dialog).to_have_count(0)
+    tab = people.tab(desk).open()
+    expect(desk.page.get_by_role("alertdialog", name="Open in another window")).to_be_visible()
+    expect(tab.page.locator(".app")).to_be_visible()
+    people.close()
+    api.close()

@@ -1,0 +1,147 @@
+"""Ten thousand messages and five hundred conversations: the document stays small and nothing jumps."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from playwright.sync_api import Page, expect
+from websockets.sync.client import connect
+
+from harness.browser import Api, People
+from harness.server_process import ServerProcess
+
+MESSAGES = 10_000
+CONVERSATIONS = 500
+IN_FLIGHT = 200
+ROWS_MAX = 203  # with two spacers and one row being exchanged
+
+
+def write_many(server: ServerProcess, token: str, to: str, count: int) -> None:
+    with connect(server.ws_address, max_size=None) as socket:
+        socket.send(json.dumps({"type": "AUTH", "token": token}))
+        while json.loads(socket.recv())["type"] != "RESEND_DONE":
+            pass
+        for start in range(0, count, IN_FLIGHT):
+            for number in range(start + 1, start + IN_FLIGHT + 1):
+                frame = {"type": "SINGLE_CHAT", "clientMsgId": f"n{number}", "to": to, "body": f"Line {number} of many"}
+                socket.send(json.dumps(frame))
+            acks = 0
+            while acks < IN_FLIGHT:
+                acks += json.loads(socket.recv()).get("ackType") == "saved"
+
+
+@pytest.fixture(scope="module")
+def long_chat(server: ServerProcess) -> None:
+    api = Api(server.address)
+    api.register("una", "Una")
+    api.register("vic", "Vic")
+    api.call("vic", "GET", "/user/info")
+    write_many(server, api.token("vic"), "una", MESSAGES)
+    api.close()
+
+
+def rows(page: Page) -> int:
+    count: int = page.evaluate("document.querySelectorAll('.column > li').length")
+    return count
+
+
+def test_ten_thousand_messages_are_scrolled_with_few_elements(long_chat: None, people: People, api: Api) -> None:
+    api.call("una", "POST", "/conversation/read", conversation_id="si_una:vic", seq=MESSAGES)
+    una = people.window().sign_in("una")
+    una.chat("Vic").sees(f"Line {MESSAGES} of many")
+    page = una.page
+    for _ in range(3 * MESSAGES // 100):
+        page.evaluate("document.querySelector('.log').scrollTop -= 4000")
+        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)))")
+        assert rows(page) <= ROWS_MAX
+        if page.locator("li.msg", has_text="Line 1 of many").count():
+            break
+    una.sees("Line 1 of many")
+    nodes: int = page.evaluate("document.querySelectorAll('*').length")
+    assert nodes < 5000
+    una.message("Line 1 of many").scroll_into_view_if_needed()
+    page.locator("[data-jump]").click()
+    una.sees(f"Line {MESSAGES} of many")
+    assert rows(page) <= ROWS_MAX
+    una.say("And one more").state("And one more", "saved")
+
+
+def test_history_that_is_loaded_above_does_not_move_what_is_read(long_chat: None, people: People) -> None:
+    una = people.window().sign_in("una").chat("Vic")
+    una.page.locator("li.msg").first.wait_for()
+    moved: float = una.page.evaluate(
+        """async () => {
+          const log = document.querySelector(".log");
+          const frame = () => new Promise((done) => requestAnimationFrame(done));
+          log.scrollTop = -1500;
+          await frame(); await frame();
+          const middle = log.getBoundingClientRect().top + log.clientHeight / 2;
+          const seen = [...document.querySelectorAll("li.msg")].find((one) => one.getBoundingClientRect().top > middle);
+          const before = seen.getBoundingClientRect().top;
+          const oldest = document.querySelector(".log").scrollHeight;
+          for (let tries = 0; tries < 200 && log.scrollHeight === oldest; tries += 1) {
+            log.scrollTop -= 20;
+            log.scrollTop += 20;
+            await new Promise((done) => setTimeout(done, 20));
+          }
+          const again = document.querySelector(`[data-key="${seen.dataset.key}"]`);
+          return log.scrollHeight === oldest ? NaN : again.getBoundingClientRect().top - before;
+        }"""
+    )
+    assert abs(moved) < 2
+
+
+def test_messages_that_arrive_below_do_not_move_what_is_read(long_chat: None, people: People, api: Api) -> None:
+    una = people.window().sign_in("una").chat("Vic")
+    una.page.locator("li.msg").first.wait_for()
+    page = una.page
+    page.evaluate("document.querySelector('.log').scrollTop = -1000")
+    place = "() => document.querySelectorAll('li.msg')[30].getBoundingClientRect().top"
+    page.evaluate("() => new Promise((done) => setTimeout(done, 300))")
+    key: str = page.evaluate("document.querySelectorAll('li.msg')[30].dataset.key")
+    before: float = page.evaluate(place)
+    for number in range(5):
+        api.send("vic", "una", f"Fresh {number}")
+    expect(page.locator("[data-jump=new]")).to_contain_text("5 new messages")
+    after: float = page.evaluate(
+        "(key) => document.querySelector(`[data-key='${key}']`).getBoundingClientRect().top", key
+    )
+    assert abs(after - before) < 2
+
+
+def test_the_first_unread_of_many_is_shown(people: People, api: Api, long_chat: None) -> None:
+    api.register("wim", "Wim")
+    for number in range(300):
+        api.send("vic", "wim", f"Note {number}")
+    wim = people.window().sign_in("wim").chat("Vic")
+    expect(wim.page.locator(".newline")).to_be_in_viewport()
+    wim.sees("Note 0")
+    expect(wim.page.locator("[data-jump=new]")).to_be_visible()
+
+
+def test_five_hundred_conversations_scroll_with_few_elements(people: People, api: Api) -> None:
+    api.register("hub", "Hub")
+    api.register("one", "One")
+    api.register("two", "Two")
+    api.call("hub", "GET", "/user/info")
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: api.create_group("hub", f"Room {number}", "one", "two"), range(CONVERSATIONS)))
+    hub = people.window().sign_in("hub")
+    page = hub.page
+    expect(page.locator("a.conv").first).to_be_visible()
+    scroller = "document.querySelector('.side nav')"
+    for _ in range(60):
+        page.evaluate(f"{scroller}.scrollTop += 3000")
+        page.evaluate("() => new Promise((done) => setTimeout(done, 50))")
+        assert page.locator("a.conv").count() < 60
+        if page.evaluate(f"{scroller}.scrollHeight") >= CONVERSATIONS * 64:
+            break
+    assert page.evaluate(f"{scroller}.scrollHeight") >= CONVERSATIONS * 64
+    page.keyboard.press("Control+k")
+    page.keyboard.type("Room 4")
+    expect(page.locator("a.conv").first).to_be_visible()
+    names = page.locator("a.conv .name").all_inner_texts()
+    assert names
+    assert all("Room 4" in name for name in names)
