@@ -58,7 +58,6 @@ class Supervisor:
 
     async def run(self) -> int:
         """Until a signal has ended all of them; the exit code. StartupError when they cannot be started at all."""
-        self._heed_signals()
         keepers = [asyncio.create_task(self._keep(number)) for number in self._numbers]
         stopping = asyncio.create_task(self._stop.wait())
         try:
@@ -157,7 +156,15 @@ class Supervisor:
         for process in self._running.values():
             _send(process, signal.SIGKILL)
 
-    def _heed_signals(self) -> None:
+    def stop(self) -> None:
+        """End all of them gracefully."""
+        self._stop.set()
+
+    def reload(self) -> None:
+        for process in self._running.values():
+            _send(process, signal.SIGHUP)
+
+    def heed_signals(self) -> None:
         """The first ends all gracefully, the second at once; SIGHUP is for the children."""
         loop = asyncio.get_running_loop()
 
@@ -171,15 +178,11 @@ class Supervisor:
                 signal.raise_signal(number)
                 return
             log.info("stopping", signal=number.name, processes=len(self._running))
-            self._stop.set()
-
-        def forward() -> None:
-            for process in self._running.values():
-                _send(process, signal.SIGHUP)
+            self.stop()
 
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop, number)
-        loop.add_signal_handler(signal.SIGHUP, forward)
+        loop.add_signal_handler(signal.SIGHUP, self.reload)
 
 
 class Link:

@@ -93,6 +93,7 @@ def _supervise(config: Config, count: int, options: list[str], log_level: str) -
                     on_ready=lambda: announce(config, address_of(host, port)),
                     on_end=partial(keep_ended, folder),
                 )
+                supervisor.heed_signals()
                 return await supervisor.run()
 
             return run(supervise())
