@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that what the tests run is there: MariaDB, PostgreSQL and Redis (private ones are started), curl.
+# Makes sure that what the tests run is there: MariaDB, PostgreSQL and Redis (private ones are started), curl, Node.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,5 +14,7 @@ missing=()
 has_postgres || missing+=(postgresql)
 has redis-server || missing+=(redis-server)
 has curl || missing+=(curl) # the README's commands are run as they stand
+{ has node && has npm; } || missing+=(nodejs npm) # the JavaScript SDK's tests, from Node 18 on
+has chromium || missing+=(chromium) # the web client is tested in a real browser
 
 [ ${#missing[@]} -eq 0 ] || scripts/apt-install.sh "${missing[@]}"

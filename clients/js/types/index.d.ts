@@ -1,0 +1,18 @@
+export { NexoClient } from "./client.js";
+export { Conversation } from "./conversation.js";
+export { NexoError } from "./errors.js";
+export { OutgoingMessage } from "./outgoing.js";
+export { IndexedDbStorage } from "./storage/indexeddb.js";
+export { MemoryStorage } from "./storage/memory.js";
+export type Message = import("./types.js").Message;
+export type Session = import("./types.js").Session;
+export type StateChange = import("./types.js").StateChange;
+export type Storage = import("./types.js").Storage;
+export type SendOptions = import("./types.js").SendOptions;
+export type Receipts = import("./types.js").Receipts;
+export type User = import("./types.js").User;
+export type Group = import("./types.js").Group;
+export type Member = import("./types.js").Member;
+export type ClientOptions = import("./client.js").ClientOptions;
+export type ClientEvents = import("./client.js").ClientEvents;
+export { groupConversationId, groupOf, peerOf, singleConversationId } from "./core/ids.js";

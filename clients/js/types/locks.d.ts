@@ -1,0 +1,21 @@
+export class Locks {
+    /** @param {LockManager | undefined} [manager] */
+    constructor(manager?: LockManager | undefined);
+    _manager: LockManager;
+    /**
+     * Do it while nobody else does.
+     * @template T
+     * @param {string} name
+     * @param {() => Promise<T>} work
+     * @returns {Promise<T>}
+     */
+    run<T>(name: string, work: () => Promise<T>): Promise<T>;
+    /**
+     * Hold it until the function that is given back is called, or the tab is gone.
+     * @param {string} name
+     * @returns {Promise<() => void>}
+     */
+    hold(name: string): Promise<() => void>;
+    /** @param {string} name */
+    isHeld(name: string): Promise<boolean>;
+}

@@ -1,0 +1,28 @@
+/** @import { Storage } from "../types.js" */
+/** A `Storage` of types.js. */
+export class FallbackStorage {
+    /**
+     * @param {Storage} storage
+     * @param {(error: unknown) => void} failed told once
+     */
+    constructor(storage: Storage, failed: (error: unknown) => void);
+    /** @type {Storage} */
+    _storage: Storage;
+    _failed: (error: unknown) => void;
+    _hasFailed: boolean;
+    /** @param {string} key @returns {Promise<any>} */
+    get(key: string): Promise<any>;
+    /** @param {string} key @param {any} value @returns {Promise<void>} */
+    set(key: string, value: any): Promise<void>;
+    /** @param {string} key @returns {Promise<void>} */
+    delete(key: string): Promise<void>;
+    /** @param {string} prefix @returns {Promise<[string, any][]>} */
+    entries(prefix: string): Promise<[string, any][]>;
+    /**
+     * @template T
+     * @param {(storage: Storage) => Promise<T>} work
+     * @returns {Promise<T>}
+     */
+    _try<T>(work: (storage: Storage) => Promise<T>): Promise<T>;
+}
+import type { Storage } from "../types.js";
