@@ -3,7 +3,7 @@
 import { h, icon, isNarrow } from "../dom.js";
 
 /**
- * @typedef {{icon?: string, text: string, end?: string, danger?: boolean, disabled?: boolean, checked?: boolean,
+ * @typedef {{icon?: string, text: string, end?: string, keys?: string, danger?: boolean, disabled?: boolean, checked?: boolean,
  *   act?: () => void} | "line" | null | false | undefined} MenuItem
  */
 
@@ -105,7 +105,8 @@ export function openMenu(anchor, label, items, more = {}) {
       onclick: act,
     };
     const end = checkable ? item.checked && icon("check", "s end") : item.end && h("span", { class: "end num" }, item.end);
-    menu.append(h("button", attributes, item.icon && icon(item.icon), h("span", null, item.text), end));
+    const keys = item.keys && h("span", { class: "end keys", "aria-hidden": "true" }, item.keys);
+    menu.append(h("button", attributes, item.icon && icon(item.icon), h("span", null, item.text), end || keys));
   }
   menu.addEventListener("keydown", (event) => moveInMenu(menu, event));
   close = openPopover(anchor, menu, more);

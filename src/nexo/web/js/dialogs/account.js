@@ -25,7 +25,7 @@ export function accountMenu(model) {
     { icon: "bell", text: t("notifications"), end: t(`notify_${notificationState()}`), act: () => toggleNotifications() },
     { icon: themeIcon, text: t(themeText), act: () => setTheme(/** @type {any} */ (nextTheme)) },
     { icon: "globe", text: other === "zh" ? "中文" : "English", act: () => model.emit("language", other) },
-    { icon: "keyboard", text: t("shortcuts"), end: "?", act: () => openShortcuts() },
+    { icon: "keyboard", text: t("shortcuts"), keys: "?", act: () => openShortcuts() },
     "line",
     { icon: "leave", text: t("sign_out"), act: () => askSignOut(model) },
   ];

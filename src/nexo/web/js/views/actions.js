@@ -73,8 +73,8 @@ export function openMessageMenu(chat, row, anchor, point) {
     anchor,
     t("message_actions"),
     [
-      isStored && chat.composer.obstacle === null && { icon: "reply", text: t("reply"), end: "R", act: () => chat.composer.replyTo(message) },
-      { icon: "copy", text: t("copy_text"), end: "C", act: () => copyText(message) },
+      isStored && chat.composer.obstacle === null && { icon: "reply", text: t("reply"), keys: "R", act: () => chat.composer.replyTo(message) },
+      { icon: "copy", text: t("copy_text"), keys: "C", act: () => copyText(message) },
       row.isMine && isStored && { icon: "eye", text: t("who_read"), act: () => openReceipts(chat, row, anchor) },
       row.state === "failed" && { icon: "retry", text: t("try_again"), act: () => message.outgoing.retry() },
       left > 0 && "line",

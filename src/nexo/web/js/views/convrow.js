@@ -11,7 +11,9 @@ import { tick } from "./message.js";
 export function rowModel(model, conversation) {
   const face = model.face(conversation);
   const pending = conversation.pending.at(-1);
-  const last = pending ? { ...pending, senderId: model.userId, sendAt: pending.createdAt, status: 0 } : conversation.lastMessage;
+  const last = pending
+    ? { senderId: model.userId, sendAt: pending.createdAt, status: 0, msgType: pending.msgType, content: pending.content }
+    : conversation.lastMessage;
   const isMine = last && last.senderId === model.userId && !isEvent(last) && last.status !== 1;
   const state = !isMine ? "" : pending ? pending.state : conversation.stateOf(last);
   const draft = conversation.id === model.openId ? "" : model.drafts.text(conversation.id);

@@ -14,6 +14,7 @@ import { drawConversation, rowModel } from "./convrow.js";
 
 const BESIDE = 12; // rows drawn above and below the view
 const REORDER_WAITS_MS = 5000;
+const POINTED_MS = 3000;
 const SEARCH_AFTER_MS = 250;
 
 export class Sidebar {
@@ -25,6 +26,7 @@ export class Sidebar {
   #searching = 0;
   #focusId = "";
   #loadingMore = false;
+  #pointedAt = 0;
   #hasMore = true;
 
   /** @param {any} model */
@@ -60,6 +62,10 @@ export class Sidebar {
     this.field.addEventListener("keydown", (event) => this.#searchKey(event));
     this.list.addEventListener("keydown", (event) => this.#key(event));
     this.people.addEventListener("keydown", (event) => this.#foundKey(event));
+    this.list.addEventListener("pointermove", (event) => {
+      // Browsers also tell of a pointer that rests while the page moves under it.
+      if (event.movementX || event.movementY) this.#pointedAt = Date.now();
+    });
     this.list.addEventListener("contextmenu", (event) => this.#context(event));
   }
 
@@ -94,7 +100,7 @@ export class Sidebar {
     }
     const now = Date.now();
     const isMoveOnly = all.length === this.#order.length && all.every((one) => this.#order.includes(one));
-    const isBusy = this.list.matches(":hover") || this.list.contains(document.activeElement);
+    const isBusy = now - this.#pointedAt < POINTED_MS || this.list.contains(document.activeElement);
     if (isMoveOnly && isBusy) {
       this.#reorderBy ||= now + REORDER_WAITS_MS;
       if (now < this.#reorderBy) {
