@@ -91,8 +91,8 @@ async def durable(peer: Peer, seconds: float, pairs: int = 100, window: int = 8)
     done, wall = checked.count - before, time.perf_counter() - began
     used, own = peer.usage().cpu_s - cpu, time.process_time() - own
     running = False
-    for _ in range(200):
-        await asyncio.sleep(0.05)
+    for _ in range(600):
+        await asyncio.sleep(0.1)
         if checked.count >= sent:
             break
     checked.check(sent)

@@ -263,3 +263,23 @@ async def test_capacity_is_searched_for(server: ServerProcess) -> None:
     )  # fmt: skip
     assert code == 0, "what was sent is accounted for; only the objective does not hold"
     assert result["plan"]["rate"] < 2
+
+
+async def test_a_server_that_dies_on_the_way_makes_it_red() -> None:
+    with ServerProcess() as doomed:
+        flags = ("--pairs", "3", "--seconds", "6", "--rate", "50", "--drain", "0.5", "--url", doomed.address)
+        running = asyncio.create_task(bench("single", *flags))
+        async with asyncio.timeout(60):
+            while not wrote_much(doomed):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        doomed.kill()
+        code, result = await running
+    assert code == 1
+    reasons = " ".join(result["verdict"]["reasons"])
+    assert "could not be brought to its end" in reasons or "never answered" in reasons
+
+
+def wrote_much(server: ServerProcess) -> bool:
+    """More than signing up takes: messages are being sent."""
+    log = server.data / "nexo.db-wal"
+    return log.exists() and log.stat().st_size > 600_000

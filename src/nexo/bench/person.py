@@ -168,7 +168,9 @@ class Person:
                 await self.connect()
                 break
             except Failed as error:
-                self._count(self.stage.counts.errors, str(error).split(": ")[-1])
+                # who reads too slowly may be closed again while it signs in
+                counts = self.stage.counts
+                self._count(counts.ended if self.slow else counts.errors, str(error).split(": ")[-1])
                 if pause_s > 2:
                     return
                 await asyncio.sleep(pause_s)

@@ -50,8 +50,8 @@ class Address:
 class Connection(asyncio.Protocol):
     """`on_text` gets every text message, `on_lost` the close code (None without one) once."""
 
-    __slots__ = ("_buffer", "_head", "_out", "_reading", "_upgrade", "close_code", "on_lost", "on_opened", "on_text",
-                 "open", "read_bytes", "transport")  # fmt: skip
+    __slots__ = ("_buffer", "_head", "_out", "_reading", "_upgrade", "allowed_bytes", "close_code", "on_lost",
+                 "on_opened", "on_text", "open", "read_bytes", "transport")  # fmt: skip
 
     def __init__(
         self,
@@ -66,6 +66,7 @@ class Connection(asyncio.Protocol):
         self.open = False
         self.close_code: int | None = None
         self.read_bytes = 0
+        self.allowed_bytes = 0  # for one who reads slowly
         self._upgrade = upgrade
         self._head = True
         self._reading = False

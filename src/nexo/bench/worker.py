@@ -83,9 +83,13 @@ class Worker:
             _calm_collector()
             self._tell("ready", 1.0)
             say(Said(ready=True))
-            await self._perform(await wait_for_go())
-            say(Said(measured=True))
-            await self.act.finish()
+            start = await wait_for_go()
+            try:
+                await self._perform(start)
+                say(Said(measured=True))
+                await self.act.finish()
+            except* (Failed, Refused, OSError, EOFError, msgspec.DecodeError) as group:
+                self.failures.append(f"the run could not be brought to its end: {_first(group)}")
             say(Said(result=self.result()))
         finally:
             self._over.set()

@@ -80,35 +80,33 @@ class Chatting:
             if person.connection is not None:
                 person.connection.transport.pause_reading()
         portion = int(plan.slow_bytes_per_s * HOUSEKEEPING_S)
-        read: dict[Person, int] = {}
         cuts = 0.0
         while not self._over.is_set():
             await asyncio.sleep(HOUSEKEEPING_S)
             self._stage.flush_acknowledgements()
             for person in self._slow:
-                self._let_read(person, portion, read)
+                self._let_read(person, portion)
             cuts += len(self._flapping) * HOUSEKEEPING_S / plan.flap_every_s
             while cuts >= 1 and self._flapping:
                 cuts -= 1
                 self._cut_next()
 
-    def _let_read(self, person: Person, portion: int, read: dict[Person, int]) -> None:
+    def _let_read(self, person: Person, portion: int) -> None:
         """One portion per turn: reading is switched off as soon as more than its portion was read."""
         connection = person.connection
         if connection is None or not connection.open:
             return
-        allowed = read.get(person, 0) + portion
-        if connection.read_bytes > allowed:
-            read[person] = allowed
+        connection.allowed_bytes += portion
+        if connection.read_bytes > connection.allowed_bytes:
             connection.transport.pause_reading()
         else:
-            read[person] = connection.read_bytes
+            connection.allowed_bytes = connection.read_bytes
             connection.transport.resume_reading()
 
     def _cut_next(self) -> None:
         person = self._flapping.pop(0)
         self._flapping.append(person)
-        if person.is_connected and person.connection is not None:
+        if person.online and person.connection is not None:
             person.connection.cut()
 
     async def finish(self) -> None:
