@@ -56,6 +56,8 @@ class JoinedBus(Bus, Protocol):
     @property
     def presence(self) -> Presence: ...
 
+    def samples(self) -> Iterable[Sample]: ...
+
 
 class Core(Struct, frozen=True):
     """The message core: everything Nexo does, before any socket."""
@@ -257,7 +259,7 @@ def make_server(
     )
     http = HttpMeter()
     process = ProcessMeter(__version__, store.url.engine, config.gateway.websocket)
-    for measured in (store, gateway, accounts, limits, http, process):
+    for measured in (store, gateway, accounts, limits, bus, http, process):
         metrics.add(measured.samples)
     process.start()
     shown = metrics

@@ -9,10 +9,15 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from harness import servers
 from harness.chat import Refused, fresh_id, meet
 from harness.pair_load import open_socket
 from harness.server_process import ServerProcess
+from nexo.config import parse_store_url
 from nexo.metrics.families import FAMILIES, Kind
+from nexo.store import migrate
+
+ELSEWHERE = ("Many instances", "Two-phase acknowledgement")  # there is no Redis here
 
 Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -75,6 +80,7 @@ async def test_every_metric_of_the_table_is_told_and_no_other(server: ServerProc
     endings = {Kind.HISTOGRAM: "_count", Kind.COUNTER: "", Kind.GAUGE: ""}
     # nothing was dropped, lost or resynced here; these have no word of their own before
     rare = {"nexo_resyncs_total"}
+    rare |= {name for name, family in FAMILIES.items() if family.chapter in ELSEWHERE}
     missing = {family.name for family in FAMILIES.values() if family.name + endings[family.kind] not in found} - rare
     assert missing == set()
     known = {
@@ -164,3 +170,24 @@ async def test_a_limit_that_was_exceeded_is_counted() -> None:
         assert of(values, "nexo_limit_refusals_total", limit="logins") == 1
         assert of(values, "nexo_errors_total", way="websocket", reason="too_many_requests") >= 1
         assert of(values, "nexo_errors_total", way="http", reason="too_many_requests") == 1
+
+
+@pytest.mark.servers
+async def test_two_instances_say_what_goes_between_them() -> None:
+    url = servers.postgres().create_database()
+    await migrate.upgrade(parse_store_url(url))
+    redis = servers.redis()
+    redis.flush()
+    settings = {"store__url": url, "redis__url": redis.url, "auth__secret": "kjh34kjh5kjh6kjh7kjh8kjh9kjh0kjh1kjh2"}
+    with ServerProcess(**settings) as one, ServerProcess(**settings) as other:
+        async with asyncio.timeout(20):
+            while of(await scrape(one), "nexo_bus_peers") != 1:  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+        async with meet(one, "ann", check_pushes=False) as (ann,), meet(other, "ben", check_pushes=False) as (ben,):
+            await ann.say(ben.user_id, "across")
+            await ben.expect("SINGLE_CHAT")
+            values = await scrape(one)
+    assert of(values, "nexo_bus_up") == 1
+    assert of(values, "nexo_bus_frames_total", direction="out") >= 1
+    assert of(values, "nexo_redis_seconds_count") > 1
+    assert of(values, "nexo_queue_limit", queue="bus") == 50_000

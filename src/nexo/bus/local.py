@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from nexo.ids import new_instance_id
+from nexo.metrics.families import Sample
 from nexo.ports import BusListener, Registration
 
 
@@ -24,6 +25,9 @@ class LocalBus:
     async def start(self, listener: BusListener) -> None: ...
 
     async def stop(self) -> None: ...
+
+    def samples(self) -> Iterable[Sample]:
+        return ()
 
     def publish(self, payload: bytes, user_ids: Collection[str]) -> None: ...
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import msgspec
@@ -23,6 +23,9 @@ from nexo.bus.redis_link import BusDown, Command, RedisLink, Script, end_tasks
 from nexo.bus.redis_presence import RedisPresence
 from nexo.config import Config, RedisUrl
 from nexo.ids import new_instance_id
+from nexo.metrics import families as f
+from nexo.metrics.families import Sample
+from nexo.metrics.measures import Tally
 from nexo.ports import BusListener
 
 log = structlog.get_logger()
@@ -72,6 +75,7 @@ class RedisBus:
         self._heard = asyncio.Event()
         self._watches_at = 0.0
         self.frames_out = self.frames_in = self.losses = 0
+        self._losses = Tally()
 
     # -- life ------------------------------------------------------------------------------------------
 
@@ -105,6 +109,16 @@ class RedisBus:
         with contextlib.suppress(BusDown):
             await self._link.run([self._frame(peer, FrameKind.GOODBYE) for peer in self._peers] + [self._leave()])
         await self._link.close()
+
+    def samples(self) -> Iterable[Sample]:
+        yield f.BUS_UP(self._is_up)
+        yield f.BUS_PEERS(len(self._peers))
+        yield f.BUS_FRAMES(self.frames_in, "in")
+        yield f.BUS_FRAMES(self.frames_out, "out")
+        yield from f.BUS_LOSSES.each(self._losses)
+        yield f.QUEUE(len(self._queue), "bus")
+        yield f.QUEUE_LIMIT(self._settings.queue_max, "bus")
+        yield from self._link.samples()
 
     # -- publishing (`ports.Bus`) ------------------------------------------------------------------------
 
@@ -262,6 +276,7 @@ class RedisBus:
 
     def _tell_lost(self, reason: str) -> None:
         self.losses += 1
+        self._losses.add(reason)
         self._listener.lost(reason)
 
     # -- listening ---------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,9 @@ from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError, RedisError, ResponseError
 
 from nexo.config import RedisUrl
+from nexo.metrics import families as f
+from nexo.metrics.families import Sample
+from nexo.metrics.measures import Buckets
 
 log = structlog.get_logger()
 
@@ -60,6 +64,8 @@ class RedisLink:
         self.is_cluster = url.mode == "cluster"
         self.is_broken = False
         self.on_break: Callable[[], None] = lambda: None
+        self.taken = Buckets()
+        self._failures = 0
         self._options: dict[str, Any] = {
             "username": url.user or None,
             "password": url.password or None,
@@ -78,6 +84,7 @@ class RedisLink:
         Raises NoGroup where a stream has not the consumer group that a command names."""
         if self.is_broken and not probe:
             raise BusDown
+        started = time.monotonic()
         try:
             async with asyncio.timeout(self._timeout_s * 1.5):
                 answers = await self._run(commands)
@@ -90,6 +97,7 @@ class RedisLink:
             log.exception("redis_failed")
             self._break(error)
             raise BusDown from error
+        self.taken.observe(time.monotonic() - started)
         if self.is_broken:
             self.is_broken = False
             log.info("redis_back", url=self._url.redacted())
@@ -121,7 +129,12 @@ class RedisLink:
         answers: list[Any] = await pipe.execute(raise_on_error=False)
         return answers
 
+    def samples(self) -> Iterable[Sample]:
+        yield f.REDIS_SECONDS(self.taken)
+        yield f.REDIS_FAILURES(self._failures)
+
     def _break(self, error: Exception) -> None:
+        self._failures += 1
         if not self.is_broken:
             self.is_broken = True
             log.warning("redis_gone", url=self._url.redacted(), error=f"{type(error).__name__}: {error}")

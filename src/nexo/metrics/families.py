@@ -107,7 +107,8 @@ QUEUE = _family(
     _Q, G, "nexo_queue_length", "What waits.",
     queue="`sends` (to be written), `lanes` (conversations that are written by themselves), `cursors` (to be written), "
     "`audiences` (pushes that wait for a member list), `requests` (of connections, for the database), "
-    "`passwords` (to be hashed), `reads` (for a thread that reads SQLite)",
+    "`passwords` (to be hashed), `reads` (for a thread that reads SQLite), "
+    "`bus` (to be told to other instances)",
 )  # fmt: skip
 QUEUE_LIMIT = _family(
     _Q, G, "nexo_queue_limit", "How much may wait; none of a queue that others bound.", queue="as `nexo_queue_length`"
@@ -199,6 +200,19 @@ SCRIPT_FAILURES = _family(
     reason="`transient` (deadlock, time-out, lost connection, full disk), `unknown` (lost while committing), "
     "`conflict` (unique key), `failed`",
 )  # fmt: skip
+
+_B = "Many instances"
+BUS_UP = _family(_B, G, "nexo_bus_up", "Whether other instances can be heard; while not, the database is watched.")
+BUS_PEERS = _family(_B, G, "nexo_bus_peers", "Other instances that are alive.")
+BUS_FRAMES = _family(_B, C, "nexo_bus_frames_total", "Frames on the bus, heartbeats apart.", direction="`in`, `out`")
+BUS_LOSSES = _family(
+    _B, C, "nexo_bus_losses_total", "Times that something from other instances may have been missed; RESYNC followed.",
+    reason="`push_lost` (a hole in the numbers), `instance_lost`, `presence_lost`, `bus_back`, `bad_frame`",
+)  # fmt: skip
+REDIS_SECONDS = _family(_B, H, "nexo_redis_seconds", "Round trips to Redis, each with everything that waited.")
+REDIS_FAILURES = _family(
+    _B, C, "nexo_redis_failures_total", "Those that failed; Redis is left alone for a moment then."
+)
 
 _K = "Caches"
 CACHE = _family(
