@@ -54,7 +54,7 @@ class Answers:
         draft = self._core.sending.draft(sender, **fields)
         self.wanted += 1
         self._done.clear()
-        self._core.sending.submit(draft, lambda outcome: self._note(fields["client_msg_id"], outcome))
+        self._core.store.messages.submit(draft, lambda outcome: self._note(fields["client_msg_id"], outcome))
 
     def _note(self, client_msg_id: str, outcome: Sent | NexoError) -> None:
         self.given.append((client_msg_id, outcome))
@@ -606,7 +606,7 @@ async def test_an_answer_that_fails_to_be_taken_harms_nobody(core_url: str) -> N
             raise RuntimeError("a bug above the store")
 
         draft = core.sending.draft("alice", client_msg_id="1", recv_id="bob", content="a")
-        core.sending.submit(draft, refuse_to_listen)
+        core.store.messages.submit(draft, refuse_to_listen)
         assert (await say(core, "alice", "bob")).seq == 2
 
 
@@ -619,7 +619,7 @@ async def test_a_full_queue_refuses_at_once(core_url: str) -> None:
         for n in range(3):
             answers.submit("alice", "bob", client_msg_id=f"{n}")
         with refused("server_busy") as caught:
-            core.sending.submit(core.sending.draft("alice", client_msg_id="3", recv_id="bob", content="a"), print)
+            core.store.messages.submit(core.sending.draft("alice", client_msg_id="3", recv_id="bob", content="a"), print)
         assert caught.value.retry_after_ms
         assert [answer for _, answer in await answers.all()] == [1, 2, 3]
         assert (await say(core, "alice", "bob", client_msg_id="3")).seq == 4
