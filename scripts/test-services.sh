@@ -17,4 +17,8 @@ has curl || missing+=(curl) # the README's commands are run as they stand
 { has node && has npm; } || missing+=(nodejs npm) # the JavaScript SDK's tests, from Node 18 on
 has chromium || missing+=(chromium) # the web client is tested in a real browser
 
+has nginx || missing+=(nginx-light) # what is in deploy/ is tried out, as far as that goes without an engine
+has docker-compose || missing+=(docker-compose)
+has systemd-analyze || missing+=(systemd)
+
 [ ${#missing[@]} -eq 0 ] || scripts/apt-install.sh "${missing[@]}"
