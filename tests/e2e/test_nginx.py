@@ -38,7 +38,6 @@ def server() -> Iterator[Behind]:
         limits__connections_per_ip=2,
         gateway__heartbeat_s=1,
         gateway__idle_s=3,
-        gateway__idle_s=3,
     ) as running:
         gone = ServerProcess()  # nobody listens there: nginx goes on with the other one
         gone.start()
