@@ -97,6 +97,14 @@ def peer_of(conversation_id: str, user_id: str) -> str | None:
     return peers[1] if peers[0] == user_id else peers[0]
 
 
+def peer_in(conversation_id: str, user_id: str) -> str | None:
+    """As `peer_of`, for the name of a conversation that exists: its form was checked when it was made."""
+    if not conversation_id.startswith("si_"):
+        return None
+    low, _, high = conversation_id[3:].partition(":")
+    return high if user_id == low else low if user_id == high else None
+
+
 def parse_server_msg_id(value: str | int, field: str = "server_msg_id") -> int:
     """Ids travel as strings; anything that is not a positive 63-bit number cannot exist."""
     if isinstance(value, int) and not isinstance(value, bool):

@@ -51,7 +51,7 @@ class Canary:
         self._link = ProbeLink()
         dialect = next(iter(DIALECTS.values()))
         self._probe = Connection(gateway, dialect, "canary", "")
-        self._probe.session = Session("canary", CANARY_IDS[1], 10, "", 0)
+        self._probe.become(Session("canary", CANARY_IDS[1], 10, "", 0))
         self._probe.link = self._link  # not `opened`: it is nobody who could be counted, timed out or told to go
 
     async def __call__(self) -> None:

@@ -86,7 +86,7 @@ class Connection:
         "_queued", "_refused", "_requests", "_resync_at", "_touched", "_unblocked", "_violations", "_written",
         "asks_outcome", "blocked_since", "blocked_taken", "closing", "conn_id", "device_id", "dialect", "ended",
         "frames_out", "heads", "heads_at", "host", "last_ping", "last_seen", "link", "notices", "opened_at",
-        "presigned", "remote", "session", "signing_in",
+        "presigned", "remote", "session", "signing_in", "user_id",
     )  # fmt: skip
 
     link: Link
@@ -98,6 +98,7 @@ class Connection:
         self.conn_id = conn_id
         self.remote = remote
         self.device_id = ""
+        self.user_id: str | None = None  # of `session`, for every frame asks; None before somebody signed in
         self.presigned: Session | NexoError | None = None  # what became of a token that came with the upgrade
         self.asks_outcome = False  # the first frame tells it
         self.signing_in = False
@@ -131,10 +132,6 @@ class Connection:
         self._acks = Rate(rules.acks_per_s, rules.acks_per_s)
 
     @property
-    def user_id(self) -> str | None:
-        return self.session.user_id if self.signed_in else None
-
-    @property
     def bytes_out(self) -> int:
         return self._written
 
@@ -156,7 +153,12 @@ class Connection:
 
     @property
     def signed_in(self) -> bool:
-        return hasattr(self, "session")
+        return self.user_id is not None
+
+    def become(self, session: Session) -> None:
+        """From now on this user's, by this session."""
+        self.session = session
+        self.user_id = session.user_id
 
     # -- what the WebSocket says (`websocket.Peer`) ------------------------------------------------------
 
@@ -204,11 +206,11 @@ class Connection:
 
     def _take(self, command: commands.Command, ref: Any) -> None:
         kind = type(command)
-        if kind is commands.Send and self.signed_in:
+        if kind is commands.Send and self.user_id is not None:
             if self._within_rate(self._frames, ref, command):
                 self._send(command, ref)  # type: ignore[arg-type]
             return
-        if kind is commands.Ack and self.signed_in:
+        if kind is commands.Ack and self.user_id is not None:
             if self._within_rate(self._acks, ref, command):
                 self.host.acknowledge(self, command, ref)  # type: ignore[arg-type]
             return
@@ -362,7 +364,10 @@ class Connection:
                 self._inflight += 1
                 if self._answers is None:
                     self._answers = {}
-                self._answers.setdefault(name, deque()).append(slot)
+                queue = self._answers.get(name)
+                if queue is None:
+                    queue = self._answers[name] = deque()
+                queue.append(slot)
                 return
         self._hold(name, draft.client_msg_id, refusal)
         self._fail_in_turn(name, refusal, ref)

@@ -294,14 +294,14 @@ class Gateway:
     def draft(self, user_id: str, command: commands.Send) -> Draft:
         return self._sending.draft(
             user_id,
-            client_msg_id=command.client_msg_id,
-            recv_id=command.recv_id,
-            group_id=command.group_id,
-            msg_type=command.msg_type,
-            content=command.content,
-            mentions=command.mentions,
-            reply_to=command.reply_to,
-            extra=command.extra,
+            command.client_msg_id,
+            command.recv_id,
+            command.group_id,
+            command.msg_type,
+            command.content,
+            command.mentions,
+            command.reply_to,
+            command.extra,
         )
 
     def submit(self, connection: Connection, draft: Draft, answer: Callable[[Outcome], None]) -> None:

@@ -22,7 +22,7 @@ from nexo.gateway.elsewhere import Elsewhere
 from nexo.gateway.hub import Hub
 from nexo.gateway.turns import Turns
 from nexo.gateway.websocket import text_frame
-from nexo.ids import AT_ALL, group_of
+from nexo.ids import AT_ALL
 from nexo.metrics import families as f
 from nexo.metrics.families import Sample
 from nexo.metrics.sending import SendMeter
@@ -242,14 +242,17 @@ class Pushing:
         here = self._here(listeners)
         mode = self._mode(message, listeners, here)
         frames = Frames(message)
-        everybody = message.mentions[:1] == (AT_ALL,)
+        seq, mentions = message.seq, message.mentions
+        everybody = mentions[:1] == (AT_ALL,)
+        mentioned = important = False
         given = 0
         for user_id in here:
             listener = listeners[user_id]
-            if message.seq < listener.from_seq:
+            if seq < listener.from_seq:
                 continue
-            mentioned = user_id in message.mentions
-            important = (mentioned or everybody) and user_id != message.sender_id
+            if mentions:
+                mentioned = user_id in mentions
+                important = (mentioned or everybody) and user_id != message.sender_id
             quoted = quoted_seq is None or listener.sees(quoted_seq)
             for connection in self._hub.of(user_id):
                 if connection is not origin:
@@ -272,7 +275,7 @@ class Pushing:
 
     def _mode(self, message: Message, listeners: dict[str, Listener], here: Collection[str]) -> str:
         rules = self._strategy
-        if message.is_event or group_of(message.conversation_id) is None:
+        if message.group_id is None or message.is_event:
             return "push"
         if rules.mode != "auto":
             return rules.mode

@@ -21,7 +21,7 @@ from nexo.errors import NexoError
 from nexo.gateway.audiences import Audiences
 from nexo.gateway.connection import Connection
 from nexo.gateway.pushing import Pushing
-from nexo.ids import is_conversation_id, parse_server_msg_id, peer_of
+from nexo.ids import is_conversation_id, parse_server_msg_id, peer_in
 from nexo.metrics import families as f
 from nexo.metrics.families import Sample
 from nexo.metrics.measures import LONG_SECONDS, Buckets, Tally
@@ -143,7 +143,7 @@ class Receipts:
         place = self._places.get(parse_server_msg_id(server_msg_id))
         if place is None:
             return False
-        if peer_of(place.conversation_id, user_id) is None:
+        if peer_in(place.conversation_id, user_id) is None:
             audience = self._audiences.peek(place.conversation_id)
             listener = audience.listeners.get(user_id) if audience is not None else None
             if listener is None or place.seq < listener.from_seq:
@@ -244,14 +244,14 @@ class Receipts:
 
     def _is_small(self, name: str, user_id: str) -> bool | None:
         """Whether receipts are pushed here; None when that has to be found out."""
-        if peer_of(name, user_id) is not None:
+        if peer_in(name, user_id) is not None:
             return True
         audience = self._audiences.peek(name)
         return None if audience is None else len(audience.listeners) <= self._group_max
 
     async def _look_and_push(self, name: str, user_id: str, ack_type: str, low: int, high: int) -> None:
         try:
-            if peer_of(name, user_id) is None:
+            if peer_in(name, user_id) is None:
                 audience = await self._audiences.load(name)
                 if len(audience.listeners) > self._group_max:
                     return

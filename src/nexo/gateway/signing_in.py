@@ -121,7 +121,7 @@ class SigningIn:
         if connection.closing:
             return
         catches_up = connection.dialect.catches_up
-        connection.session = session
+        connection.become(session)
         if catches_up:
             connection.hold_pushes()
         self._hub.add(connection)

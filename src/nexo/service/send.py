@@ -36,7 +36,6 @@ class Sending:
     def draft(
         self,
         sender_id: str,
-        *,
         client_msg_id: str,
         recv_id: str | None = None,
         group_id: str | None = None,

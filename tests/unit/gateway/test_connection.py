@@ -85,7 +85,7 @@ def opened(clock: Clock) -> tuple[Connection, Link]:
     host: Any = Host()
     connection, link = Connection(host, DIALECT, "c1", "127.0.0.1"), Link()
     connection.opened(link)
-    connection.session = Session("sid", "ann", 5, "", 1)
+    connection.become(Session("sid", "ann", 5, "", 1))
     return connection, link
 
 
