@@ -48,6 +48,9 @@ class Client:
     async def enter(self, room: str) -> None:
         """Become one who gets what is said in the room."""
 
+    async def settle(self) -> None:
+        """Until the server has worked through what this client sent, where that is not answered."""
+
     def ask_for_missed(self) -> None:
         """After connecting: whatever the server does not send by itself."""
 
@@ -200,6 +203,7 @@ class XmppClient(Client, asyncio.Protocol):
         self._buffer = ""
         self._step = 0
         self._entered: asyncio.Future[None] | None = None
+        self._settled: asyncio.Future[None] | None = None
         await asyncio.get_running_loop().create_connection(lambda: self, "127.0.0.1", self.port)
         await self.ready
 
@@ -245,7 +249,15 @@ class XmppClient(Client, asyncio.Protocol):
         self._buffer = ""
         self._write(text)
 
+    async def settle(self) -> None:
+        """A question behind the messages; stanzas of one connection are worked on in order."""
+        self._settled = asyncio.get_running_loop().create_future()
+        self._write("<iq type='get' id='settle' to='localhost'><ping xmlns='urn:xmpp:ping'/></iq>")
+        await asyncio.wait_for(self._settled, 120)
+
     def _read(self) -> None:
+        if self._settled is not None and not self._settled.done() and "id='settle'" in self._buffer:
+            self._settled.set_result(None)
         if self._entered is not None and not self._entered.done() and "code='110'" in self._buffer:
             self._entered.set_result(None)
         end = self._buffer.rfind("</message>")

@@ -159,10 +159,9 @@ async def missed(peer: Peer, seconds: float, count: int = 1000) -> dict[str, flo
             writer.say(reader, text_of(number))
             if number % 20 == 19:
                 await asyncio.sleep(0.02)
-        for _ in range(400):
-            if stored >= count:
-                break
-            await asyncio.sleep(0.05 if peer.make.answers else 0.01)
+        while peer.make.answers and stored < count:
+            await asyncio.sleep(0.05)
+        await writer.settle()
         await asyncio.sleep(1)
         cpu, began = peer.usage().cpu_s, time.perf_counter()
         checked = Checked()

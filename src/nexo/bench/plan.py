@@ -87,6 +87,7 @@ class Plan(msgspec.Struct, kw_only=True):
     slow_share: float = 0.0
     slow_bytes_per_s: int = 20_000
     stalled_share: float = 0.0
+    preload: int = 0  # messages that are stored before the run, in all
     missed: int = 0  # messages per client of the scenarios about coming back
 
     # proving it
@@ -184,7 +185,8 @@ def divided(plan: Plan, processes: int) -> list[Plan]:
             first_user=first,
             seed=plan.seed + number,
         )
-        part.rate = plan.rate * _senders(part) / everybody if everybody else 0.0
+        share = _senders(part) / everybody if everybody else 0.0
+        part.rate, part.preload = plan.rate * share, round(plan.preload * share)
         part.accounts = plan.accounts[first : first + part.people]
         first += part.people
         first_group += part.groups

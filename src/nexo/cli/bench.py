@@ -45,6 +45,7 @@ def bench(
     senders: Annotated[int, typer.Option(help="Members of each group who send.")] = 0,
     connections: Annotated[int, typer.Option(help="Connections, for connect and ping.")] = 0,
     missed: Annotated[int, typer.Option(help="Messages that each client missed, for those who come back.")] = 0,
+    preload: Annotated[int, typer.Option(help="Messages that are stored before anything is measured.")] = 0,
     rate: Annotated[
         float | None, typer.Option(help="Open loop: messages per second in all, sent on schedule. 0: closed loop.")
     ] = None,
@@ -94,7 +95,7 @@ def bench(
     plan = Plan(
         scenario=scenario, urls=[str(_address(url)) for url in urls or []], seconds=seconds, warmup_s=warmup,
         step_s=_step(seconds + warmup), pairs=pairs, groups=groups, members=members, senders=senders,
-        connections=connections, missed=missed, window=window or 8,
+        connections=connections, missed=missed, preload=preload, window=window or 8,
         rate=rate if rate is not None else 0.0 if window else NOT_GIVEN, ramp_s=ramp, burst=burst, poisson=poisson,
         body_bytes=body, flap_share=flap, flap_every_s=flap_every, slow_share=slow, slow_bytes_per_s=slow_rate,
         stalled_share=stalled, drain_s=drain, allow_refusals=allow_refusals, accounts=_read_users(users_file),

@@ -8,6 +8,7 @@ from time import perf_counter
 from nexo.bench.crowd import Crowd
 from nexo.bench.pacing import ClosedLoop, OpenLoop, senders_of
 from nexo.bench.person import Person
+from nexo.bench.scenarios.seeding import seed_messages
 from nexo.bench.schedule import Schedule
 
 HOUSEKEEPING_S = 0.1
@@ -31,6 +32,10 @@ class Chatting:
         await self.crowd.sign_up()
         self._choose_odd_ones()
         await self.crowd.connect(self.crowd.people)
+        preload = self._stage.plan.preload
+        if preload:
+            await seed_messages(self.crowd, -(-preload // len(senders_of(self.crowd.people))))
+            await self.crowd.drain()
 
     def _choose_odd_ones(self) -> None:
         """Evenly among those who only receive; who sends is never slow, or the load would be less than planned."""
