@@ -21,7 +21,7 @@ def missing(what: str) -> None:
     pytest.skip(what)
 
 
-def run(*command: str, timeout_s: float = 240) -> str:
+def run(*command: str, timeout_s: float = 280) -> str:
     done = subprocess.run(command, cwd=PACKAGE, capture_output=True, text=True, timeout=timeout_s, check=False)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}"
     return done.stdout

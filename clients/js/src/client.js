@@ -3,15 +3,18 @@
 import { Conversation } from "./conversation.js";
 import { MessageIds, groupConversationId, singleConversationId } from "./core/ids.js";
 import { sortChats } from "./core/list.js";
-import { messageFromApi } from "./core/messages.js";
+import { withDefaults } from "./core/options.js";
 import { Emitter } from "./emitter.js";
 import { NexoError } from "./errors.js";
 import { Groups } from "./groups.js";
 import { Http } from "./http.js";
+import { Listing } from "./listing.js";
 import { Locks } from "./locks.js";
 import { camel, snake } from "./naming.js";
+import { watchNetwork } from "./network.js";
 import { OutgoingMessage } from "./outgoing.js";
 import { Presence } from "./presence.js";
+import { Renewal } from "./renewal.js";
 import { Sessions } from "./sessions.js";
 import { Shell } from "./shell.js";
 import { FallbackStorage } from "./storage/fallback.js";
@@ -20,67 +23,8 @@ import { MemoryStorage } from "./storage/memory.js";
 import { Users } from "./users.js";
 
 /** @import { Chat } from "./core/chat.js" */
-/** @import { Link } from "./core/link.js" */
-/** @import { Message, OnlineUser, OutboxItem, PlacedMessage, SendOptions, Session, State, StateChange, Storage, User } from "./types.js" */
-
-/**
- * @typedef {object} ClientOptions
- * @property {string} url the HTTP address of the server
- * @property {Storage} [storage]
- * @property {string} [deviceId]
- * @property {number} [platformId]
- * @property {any} [WebSocket] the class to use; `ws` in Node before 22
- * @property {typeof globalThis.fetch} [fetch]
- * @property {number} [gapWaitMs]
- * @property {number} [ackDelayMs]
- * @property {number} [ackTimeoutMs]
- * @property {number} [heartbeatMs]
- * @property {number} [connectTimeoutMs]
- * @property {number} [backoffMinMs]
- * @property {number} [backoffMaxMs]
- * @property {number} [provisionalMs]
- * @property {number} [windowSize]
- * @property {number} [maxConversations]
- * @property {number} [maxInFlight]
- * @property {number} [maxPending]
- */
-
-/**
- * @typedef {object} ClientEvents
- * @property {StateChange} state
- * @property {Session | null} session
- * @property {{message: PlacedMessage, conversation: Conversation}} message
- * @property {{message: PlacedMessage, conversation: Conversation}} sent
- * @property {{message: PlacedMessage, conversation: Conversation}} groupEvent
- * @property {{message: Message, conversation: Conversation}} provisional
- * @property {{serverMsgId: string, reason: string, conversation: Conversation}} withdrawn
- * @property {{serverMsgId: string, seq: number, by: string, conversation: Conversation}} recalled
- * @property {OutgoingMessage} outgoing
- * @property {{type: "delivered" | "read", userId: string, seq: number, serverMsgId: string, conversation: Conversation}} receipt
- * @property {{userId: string, on: boolean, conversation: Conversation}} typing
- * @property {{users: OnlineUser[]}} presence
- * @property {Conversation[]} conversations
- * @property {{reason: string}} kicked
- * @property {NexoError} error
- */
-
-const DEFAULTS = {
-  gapWaitMs: 150,
-  ackDelayMs: 50,
-  ackTimeoutMs: 10_000,
-  heartbeatMs: 0,
-  connectTimeoutMs: 10_000,
-  backoffMinMs: 500,
-  backoffMaxMs: 30_000,
-  provisionalMs: 60_000,
-  windowSize: 500,
-  maxConversations: 200,
-  maxInFlight: 32,
-  maxPending: 10_000,
-};
-const LIST_PAGE = 100;
-const REFRESH_AGAIN_MS = 15_000;
-const TIMEOUT_MAX_MS = 2 ** 31 - 1;
+/** @import { ClientEvents, ClientOptions } from "./interface.js" */
+/** @import { OutboxItem, PlacedMessage, SendOptions, Session, State, StateChange, Storage, User } from "./types.js" */
 
 /** @extends {Emitter<ClientEvents>} */
 export class NexoClient extends Emitter {
@@ -88,7 +32,7 @@ export class NexoClient extends Emitter {
   constructor(options) {
     super();
     const { url, storage, deviceId, platformId = 5, WebSocket = globalThis.WebSocket, fetch = globalThis.fetch } = options;
-    this._options = { ...DEFAULTS, random: Math.random, ...definedOnly(options) };
+    this._options = withDefaults(options);
     // does not go back when somebody sets the clock
     this._clock = () => performance.timeOrigin + performance.now();
     this._ids = new MessageIds(random);
@@ -114,18 +58,12 @@ export class NexoClient extends Emitter {
     this._dirty = new Set();
     /** @type {Conversation[] | null} */
     this._list = null;
-    this._listCursor = "";
-    this._listHasMore = true;
-    /** @type {Promise<boolean> | null} */
-    this._listLoading = null;
-    /** @type {Set<string>} */
-    this._listSeen = new Set();
-    /** @type {ReturnType<typeof setTimeout> | null} */
-    this._refreshTimer = null;
+    /** @type {Listing | null} */
+    this._listing = null;
+    this._renewal = new Renewal(this._sessions, this._clock, random);
     this._instanceId = this._ids.next(this._clock());
     this._isStarted = false;
-    /** @type {(() => void)[]} */
-    this._unhook = [];
+    this._unwatch = () => {};
     const call = this.call.bind(this);
     this.users = new Users(call);
     this.groups = new Groups(call);
@@ -206,7 +144,9 @@ export class NexoClient extends Emitter {
     if (!this._WebSocket) throw new NexoError("no_websocket", "There is none here: pass a class as the option WebSocket");
     if (!this.session && !(await this.restore())) throw new NexoError("unauthorized", "Sign in first");
     const shell = this._needShell();
-    if (!this._isStarted) this._hookNetwork();
+    if (!this._isStarted) {
+      this._unwatch = watchNetwork((react) => this._shell?.drive((engine) => react(engine.link)), this._clock);
+    }
     this._isStarted = true;
     const online = this._whenOnline();
     await shell.start();
@@ -216,9 +156,9 @@ export class NexoClient extends Emitter {
   /** Disconnect. What is in the outbox stays there; `connect` goes on. */
   async close() {
     this._isStarted = false;
-    for (const unhook of this._unhook.splice(0)) unhook();
-    if (this._refreshTimer !== null) clearTimeout(this._refreshTimer);
-    this._refreshTimer = null;
+    this._unwatch();
+    this._renewal.stop();
+    this._listing?.stop();
     await this._shell?.stop();
     await this.storage.close?.();
   }
@@ -236,24 +176,6 @@ export class NexoClient extends Emitter {
       const end = this.on("state", look);
       if (this.state === "online") look(this.stateChange);
     });
-  }
-
-  _hookNetwork() {
-    const { addEventListener, document, navigator } = globalThis;
-    if (typeof addEventListener !== "function" || typeof navigator?.onLine !== "boolean") return; // not a browser
-    /** @param {EventTarget} target @param {string} name @param {(link: Link, now: number) => void} react */
-    const hook = (target, name, react) => {
-      const heard = () => this._shell?.drive((engine) => react(engine.link, this._clock()));
-      target.addEventListener(name, heard);
-      this._unhook.push(() => target.removeEventListener(name, heard));
-    };
-    hook(globalThis, "online", (link, now) => link.networkUp(now));
-    hook(globalThis, "offline", (link, now) => link.networkDown(now));
-    if (document) {
-      hook(document, "visibilitychange", (link, now) => {
-        if (document.visibilityState === "visible") link.wake(now);
-      });
-    }
   }
 
   // -- conversations ----------------------------------------------------------------------------------------
@@ -293,10 +215,9 @@ export class NexoClient extends Emitter {
    * @param {number} [limit]
    * @returns {Promise<boolean>} whether there are more
    */
-  async loadConversations(limit = LIST_PAGE) {
-    await this._listLoading?.catch(() => {});
-    if (!this._listHasMore) return false;
-    return this._loadList(limit);
+  async loadConversations(limit) {
+    this._needShell();
+    return this._listing?.more(limit) ?? false;
   }
 
   // -- anything else ----------------------------------------------------------------------------------------
@@ -335,6 +256,7 @@ export class NexoClient extends Emitter {
       instanceId: this._instanceId,
     };
     this._shell = new Shell(session.userId, this._shellHost(), around, this._options);
+    this._listing = new Listing(this.call.bind(this), this._shell, this._clock, (error) => this._failed(error));
     if (this.presence.watched.length > 0) this._shell.engine.watchPresence(this.presence.watched);
     await this._shell.loaded.catch(() => {});
     return session;
@@ -349,6 +271,8 @@ export class NexoClient extends Emitter {
   _forgetUser() {
     this._shell?.abandon();
     this._shell = null;
+    this._listing?.stop();
+    this._listing = null;
     this._views.clear();
     this._outgoing.clear();
     this._dirty.clear();
@@ -367,33 +291,17 @@ export class NexoClient extends Emitter {
       session: () => this.session,
       prepareToken: (isExpired) => this._prepareToken(isExpired),
       ended: (reason, forgetSession) => void this._ended(reason, forgetSession),
-      loadList: () => this._reloadList(),
+      loadList: () => this._listing?.reload(),
       failed: (error) => this._failed(error),
     };
   }
 
   /** @param {Session | null} session */
   _sessionChanged(session) {
-    if (this._refreshTimer !== null) clearTimeout(this._refreshTimer);
-    this._refreshTimer = null;
-    if (session) {
-      this._sendFrame({ type: "REAUTH", token: session.accessToken });
-      if (this._isStarted) this._refreshIn(session.refreshAt - this._clock());
-    }
+    if (session) this._sendFrame({ type: "REAUTH", token: session.accessToken });
+    if (session && this._isStarted) this._renewal.start();
+    else this._renewal.stop();
     this._emit("session", session);
-  }
-
-  /** @param {number} ms */
-  _refreshIn(ms) {
-    if (this._refreshTimer !== null) clearTimeout(this._refreshTimer);
-    const delay = Math.min(TIMEOUT_MAX_MS, Math.max(0, ms));
-    this._refreshTimer = setTimeout(() => {
-      this._refreshTimer = null;
-      if (!this.session) return;
-      if (!this._sessions.isDue) return this._refreshIn(this.session.refreshAt - this._clock());
-      // what is final is told by the server to the connection as well
-      this._sessions.refresh(this.session).catch(() => this._refreshIn(REFRESH_AGAIN_MS * (0.5 + random())));
-    }, delay);
   }
 
   /** @param {boolean} isExpired */
@@ -408,14 +316,14 @@ export class NexoClient extends Emitter {
         if (isExpired || !(error instanceof NexoError) || !error.isTransient) throw error;
       }
     }
-    if (this._refreshTimer === null && this.session) this._refreshIn(this.session.refreshAt - this._clock());
+    if (this._isStarted) this._renewal.start();
   }
 
   /** @param {string} reason @param {boolean} forgetSession */
   async _ended(reason, forgetSession) {
     if (reason === "kicked" || reason === "replaced") this._emit("kicked", { reason });
-    if (this._refreshTimer !== null) clearTimeout(this._refreshTimer);
-    this._refreshTimer = null;
+    this._renewal.stop();
+    this._listing?.stop();
     if (forgetSession) await this._sessions.forgetIfStored();
   }
 
@@ -559,7 +467,7 @@ export class NexoClient extends Emitter {
 
   /** @param {string} conversationId */
   _typistsIn(conversationId) {
-    return [...(this._shell?.engine.typists.get(conversationId)?.keys() ?? [])];
+    return this._shell?.engine.typists.in(conversationId) ?? [];
   }
 
   /** @param {Chat} chat @param {number} seq */
@@ -584,68 +492,13 @@ export class NexoClient extends Emitter {
 
   /** @param {any[]} rows of the API */
   _applyRows(rows) {
-    const userId = this.userId ?? "";
-    this._shell?.drive((engine) =>
-      engine.applyRows(
-        rows.map((row) => ({
-          ...camel({ ...row, last_message: null }),
-          lastMessage: row.last_message ? messageFromApi(row.last_message, userId) : null,
-        })),
-      ),
-    );
-  }
-
-  // -- inside: the list -------------------------------------------------------------------------------------
-
-  _reloadList() {
-    this._listCursor = "";
-    this._listHasMore = true;
-    this._listSeen.clear();
-    this._loadList(LIST_PAGE).catch((error) => {
-      // it is an extra: SYNC has what matters
-      if (!(error instanceof NexoError) || !error.isTransient) this._failed(error);
-    });
-  }
-
-  /** @param {number} limit */
-  _loadList(limit) {
-    this._listLoading ??= this._fetchList(limit).finally(() => (this._listLoading = null));
-    return this._listLoading;
-  }
-
-  /** @param {number} limit */
-  async _fetchList(limit) {
-    const shell = this._shell;
-    const params = { cursor: this._listCursor || undefined, limit };
-    const startedAt = this._clock();
-    const page = await this.call("GET", "/conversation/list", params);
-    if (!shell || shell !== this._shell) return false;
-    this._applyRows(page.conversations);
-    for (const row of page.conversations) this._listSeen.add(row.conversation_id);
-    this._listCursor = page.next_cursor;
-    this._listHasMore = page.has_more;
-    if (!page.has_more) this._hideUnlisted(startedAt);
-    return page.has_more;
-  }
-
-  /** The list is complete: what is not in it was hidden, unless something came since. @param {number} since */
-  _hideUnlisted(since) {
-    for (const chat of this._shell?.engine.chats.values() ?? []) {
-      if (!chat.isListed || this._listSeen.has(chat.id) || chat.listedAt >= since) continue;
-      chat.isHidden = true;
-      this._changed(chat);
-    }
+    this._listing?.apply(rows);
   }
 
   _needShell() {
     if (!this._shell) throw new NexoError("unauthorized", "Sign in first");
     return this._shell;
   }
-}
-
-/** @param {object} options */
-function definedOnly(options) {
-  return Object.fromEntries(Object.entries(options).filter(([name, value]) => name in DEFAULTS && value !== undefined));
 }
 
 function random() {

@@ -17,5 +17,5 @@ export { groupConversationId, groupOf, peerOf, singleConversationId } from "./co
 /** @typedef {import("./types.js").User} User */
 /** @typedef {import("./types.js").Group} Group */
 /** @typedef {import("./types.js").Member} Member */
-/** @typedef {import("./client.js").ClientOptions} ClientOptions */
-/** @typedef {import("./client.js").ClientEvents} ClientEvents */
+/** @typedef {import("./interface.js").ClientOptions} ClientOptions */
+/** @typedef {import("./interface.js").ClientEvents} ClientEvents */

@@ -4,7 +4,7 @@ import { Engine } from "./core/engine.js";
 import { Socket } from "./socket.js";
 
 /** @import { Chat } from "./core/chat.js" */
-/** @import { EngineOptions } from "./core/engine.js" */
+/** @import { EngineOptions } from "./core/options.js" */
 /** @import { Locks } from "./locks.js" */
 /** @import { OutboxItem, PlacedMessage, Session, Storage } from "./types.js" */
 
@@ -213,7 +213,7 @@ export class Shell {
     await this._hold();
     const prefix = `baselines/${this.userId}/`;
     for (const [key, seq] of await this._around.storage.entries(prefix)) {
-      this.engine.baselines.set(key.slice(prefix.length), seq);
+      this.engine.baselines.load(key.slice(prefix.length), seq);
     }
     await this._adopt();
   }

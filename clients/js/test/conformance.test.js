@@ -79,8 +79,8 @@ class Runner {
   }
 
   kill() {
-    this.client._shell.abandon();
-    clearTimeout(this.client._refreshTimer);
+    this.client._forgetUser();
+    this.client._renewal.stop();
     this.client = null;
     this.restarted = true;
   }

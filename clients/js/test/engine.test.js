@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { beforeEach, describe, test } from "node:test";
 
-import { Engine, sendFrame } from "../src/core/engine.js";
+import { Engine } from "../src/core/engine.js";
+import { sendFrame } from "../src/core/frames.js";
 import { FakeHost, OPTIONS } from "./support/world.js";
 
 const GOLDEN = new URL("../../../tests/golden/envelope/", import.meta.url);
@@ -40,7 +41,7 @@ const seqs = () => engine.chat(CHAT).window.messages.map((message) => message.se
 
 describe("the connection", () => {
   test("shows its token and what it has, then syncs, then is online", () => {
-    engine.baselines.set(CHAT, 7);
+    engine.baselines.load(CHAT, 7);
     const [auth] = signIn();
     assert.deepEqual(auth, { type: "AUTH", token: "t", deviceId: "d", baselines: { [CHAT]: 7 } });
     assert.deepEqual(states(), ["connecting null", "syncing null", "online null"]);
@@ -289,7 +290,7 @@ describe("receiving", () => {
   });
 
   test("a server that lost its end is followed", () => {
-    engine.baselines.set(CHAT, 40);
+    engine.baselines.load(CHAT, 40);
     signIn([entry({ headSeq: 40, deliveredSeq: 40, readSeq: 40 })]);
     engine.link.lost(now, 1006);
     pass(60_000);

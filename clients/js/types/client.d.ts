@@ -1,22 +1,11 @@
+/** @import { Chat } from "./core/chat.js" */
+/** @import { ClientEvents, ClientOptions } from "./interface.js" */
+/** @import { OutboxItem, PlacedMessage, SendOptions, Session, State, StateChange, Storage, User } from "./types.js" */
 /** @extends {Emitter<ClientEvents>} */
 export class NexoClient extends Emitter<ClientEvents> {
     /** @param {ClientOptions} options */
     constructor(options: ClientOptions);
-    _options: {
-        random: () => number;
-        gapWaitMs: number;
-        ackDelayMs: number;
-        ackTimeoutMs: number;
-        heartbeatMs: number;
-        connectTimeoutMs: number;
-        backoffMinMs: number;
-        backoffMaxMs: number;
-        provisionalMs: number;
-        windowSize: number;
-        maxConversations: number;
-        maxInFlight: number;
-        maxPending: number;
-    };
+    _options: import("./core/options.js").EngineOptions;
     _clock: () => number;
     _ids: MessageIds;
     _http: Http;
@@ -35,18 +24,12 @@ export class NexoClient extends Emitter<ClientEvents> {
     _dirty: Set<Chat>;
     /** @type {Conversation[] | null} */
     _list: Conversation[] | null;
-    _listCursor: string;
-    _listHasMore: boolean;
-    /** @type {Promise<boolean> | null} */
-    _listLoading: Promise<boolean> | null;
-    /** @type {Set<string>} */
-    _listSeen: Set<string>;
-    /** @type {ReturnType<typeof setTimeout> | null} */
-    _refreshTimer: ReturnType<typeof setTimeout> | null;
+    /** @type {Listing | null} */
+    _listing: Listing | null;
+    _renewal: Renewal;
     _instanceId: string;
     _isStarted: boolean;
-    /** @type {(() => void)[]} */
-    _unhook: (() => void)[];
+    _unwatch: () => void;
     users: Users;
     groups: Groups;
     presence: Presence;
@@ -95,7 +78,6 @@ export class NexoClient extends Emitter<ClientEvents> {
     /** Disconnect. What is in the outbox stays there; `connect` goes on. */
     close(): Promise<void>;
     _whenOnline(): Promise<any>;
-    _hookNetwork(): void;
     /** The live list: pinned first, then the newest activity. @returns {Conversation[]} */
     get conversations(): Conversation[];
     get totalUnread(): number;
@@ -129,8 +111,6 @@ export class NexoClient extends Emitter<ClientEvents> {
     _shellHost(): import("./shell.js").ShellHost;
     /** @param {Session | null} session */
     _sessionChanged(session: Session | null): void;
-    /** @param {number} ms */
-    _refreshIn(ms: number): void;
     /** @param {boolean} isExpired */
     _prepareToken(isExpired: boolean): Promise<void>;
     /** @param {string} reason @param {boolean} forgetSession */
@@ -171,93 +151,9 @@ export class NexoClient extends Emitter<ClientEvents> {
     _now(): number;
     /** @param {any[]} rows of the API */
     _applyRows(rows: any[]): void;
-    _reloadList(): void;
-    /** @param {number} limit */
-    _loadList(limit: number): Promise<boolean>;
-    /** @param {number} limit */
-    _fetchList(limit: number): Promise<any>;
-    /** The list is complete: what is not in it was hidden, unless something came since. @param {number} since */
-    _hideUnlisted(since: number): void;
     _needShell(): Shell;
 }
-export type ClientOptions = {
-    /**
-     * the HTTP address of the server
-     */
-    url: string;
-    storage?: Storage | undefined;
-    deviceId?: string | undefined;
-    platformId?: number | undefined;
-    /**
-     * the class to use; `ws` in Node before 22
-     */
-    WebSocket?: any;
-    fetch?: typeof fetch | undefined;
-    gapWaitMs?: number | undefined;
-    ackDelayMs?: number | undefined;
-    ackTimeoutMs?: number | undefined;
-    heartbeatMs?: number | undefined;
-    connectTimeoutMs?: number | undefined;
-    backoffMinMs?: number | undefined;
-    backoffMaxMs?: number | undefined;
-    provisionalMs?: number | undefined;
-    windowSize?: number | undefined;
-    maxConversations?: number | undefined;
-    maxInFlight?: number | undefined;
-    maxPending?: number | undefined;
-};
-export type ClientEvents = {
-    state: StateChange;
-    session: Session | null;
-    message: {
-        message: PlacedMessage;
-        conversation: Conversation;
-    };
-    sent: {
-        message: PlacedMessage;
-        conversation: Conversation;
-    };
-    groupEvent: {
-        message: PlacedMessage;
-        conversation: Conversation;
-    };
-    provisional: {
-        message: Message;
-        conversation: Conversation;
-    };
-    withdrawn: {
-        serverMsgId: string;
-        reason: string;
-        conversation: Conversation;
-    };
-    recalled: {
-        serverMsgId: string;
-        seq: number;
-        by: string;
-        conversation: Conversation;
-    };
-    outgoing: OutgoingMessage;
-    receipt: {
-        type: "delivered" | "read";
-        userId: string;
-        seq: number;
-        serverMsgId: string;
-        conversation: Conversation;
-    };
-    typing: {
-        userId: string;
-        on: boolean;
-        conversation: Conversation;
-    };
-    presence: {
-        users: OnlineUser[];
-    };
-    conversations: Conversation[];
-    kicked: {
-        reason: string;
-    };
-    error: NexoError;
-};
+import type { ClientEvents } from "./interface.js";
 import { Emitter } from "./emitter.js";
 import { MessageIds } from "./core/ids.js";
 import { Http } from "./http.js";
@@ -268,6 +164,8 @@ import { Shell } from "./shell.js";
 import { Conversation } from "./conversation.js";
 import { OutgoingMessage } from "./outgoing.js";
 import type { Chat } from "./core/chat.js";
+import { Listing } from "./listing.js";
+import { Renewal } from "./renewal.js";
 import { Users } from "./users.js";
 import { Groups } from "./groups.js";
 import { Presence } from "./presence.js";
@@ -278,6 +176,4 @@ import type { StateChange } from "./types.js";
 import type { SendOptions } from "./types.js";
 import type { OutboxItem } from "./types.js";
 import type { PlacedMessage } from "./types.js";
-import type { Message } from "./types.js";
-import type { OnlineUser } from "./types.js";
-import { NexoError } from "./errors.js";
+import type { ClientOptions } from "./interface.js";

@@ -13,6 +13,6 @@ export type Receipts = import("./types.js").Receipts;
 export type User = import("./types.js").User;
 export type Group = import("./types.js").Group;
 export type Member = import("./types.js").Member;
-export type ClientOptions = import("./client.js").ClientOptions;
-export type ClientEvents = import("./client.js").ClientEvents;
+export type ClientOptions = import("./interface.js").ClientOptions;
+export type ClientEvents = import("./interface.js").ClientEvents;
 export { groupConversationId, groupOf, peerOf, singleConversationId } from "./core/ids.js";

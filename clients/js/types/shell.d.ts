@@ -151,7 +151,7 @@ import { Socket } from "./socket.js";
 import { Engine } from "./core/engine.js";
 import type { OutboxItem } from "./types.js";
 import type { PlacedMessage } from "./types.js";
-import type { EngineOptions } from "./core/engine.js";
+import type { EngineOptions } from "./core/options.js";
 import type { Chat } from "./core/chat.js";
 import type { Session } from "./types.js";
 import type { Storage } from "./types.js";

@@ -90,7 +90,10 @@ export class Chat {
    */
   _place(entry, baseline, isFirst) {
     const start = Math.max(entry.minSeq - 1, Math.min(baseline ?? entry.deliveredSeq, entry.headSeq));
-    if (!this.timeline.isPlaced) return this.timeline.place(start);
+    if (!this.timeline.isPlaced) {
+      if (start === 0) this.window.hasEarlier = false;
+      return this.timeline.place(start);
+    }
     if (isFirst && this.syncedSeq > Math.max(entry.headSeq, entry.minSeq - 1)) {
       // a server that lost its end (restored from a copy): begin again with what it has
       this.timeline.restart(Math.max(entry.minSeq - 1, entry.headSeq));
@@ -126,6 +129,7 @@ export class Chat {
   /** It is new: everything is still to come. */
   begin() {
     const given = this.timeline.place(0);
+    this.window.hasEarlier = false;
     if (given[0]) this.window.append(given, given[0].seq, this.syncedSeq);
     return this._take(given);
   }

@@ -1,17 +1,19 @@
 // The whole client without I/O: frames and calls in, frames, events and storage wishes out, time passed in.
 
+import { Acknowledging } from "./acknowledging.js";
+import { Baselines } from "./baselines.js";
 import { CatchUp } from "./catchup.js";
 import { Chat } from "./chat.js";
+import { authFrame, sendFrame } from "./frames.js";
 import { Link } from "./link.js";
 import { RECALLED, isEvent, messageFromFrame, messageFromSaved, recallFromFrame } from "./messages.js";
 import { Outbox } from "./outbox.js";
 import { Timers } from "./timers.js";
+import { Typists } from "./typists.js";
 
+/** @import { EngineOptions } from "./options.js" */
 /** @import { ListRow, Message, OutboxItem, PlacedMessage, State, SyncEntry } from "../types.js" */
 
-const AUTH_BASELINES_BYTES = 40_000; // a frame holds 64 KiB
-const TYPING_MS = 6000;
-const BASELINE_DELAY_MS = 1000;
 const EXPLAINING = new Set([
   "kicked", "replaced", "session_invalid", "token_expired", "unauthorized", "auth_timeout", "reauth_uid_mismatch",
   "slow_consumer", "server_shutdown",
@@ -34,22 +36,6 @@ const EXPLAINING = new Set([
  * @property {() => void} loadList
  */
 
-/**
- * @typedef {object} EngineOptions
- * @property {number} gapWaitMs
- * @property {number} ackDelayMs
- * @property {number} ackTimeoutMs
- * @property {number} heartbeatMs
- * @property {number} connectTimeoutMs
- * @property {number} backoffMinMs
- * @property {number} backoffMaxMs
- * @property {number} provisionalMs
- * @property {number} windowSize
- * @property {number} maxConversations
- * @property {number} maxInFlight
- * @property {() => number} random
- */
-
 export class Engine {
   /**
    * @param {string} userId
@@ -65,16 +51,8 @@ export class Engine {
     this._timers = new Timers();
     /** @type {Map<string, Chat>} */
     this.chats = new Map();
-    /** How far this device had each conversation in an earlier life. @type {Map<string, number>} */
-    this.baselines = new Map();
-    /** @type {Map<string, number>} */
-    this._newBaselines = new Map();
-    /** @type {Set<Chat>} */
-    this._toAck = new Set();
     /** Saved, but above a hole: still shown as pending. @type {Map<string, OutboxItem>} */
     this.savedAhead = new Map();
-    /** @type {Map<string, Map<string, number>>} */
-    this.typists = new Map();
     /** Conversations with messages in memory, least recently used first. @type {Set<Chat>} */
     this._inMemory = new Set();
     this._isFirstSync = false;
@@ -82,6 +60,9 @@ export class Engine {
     this._isOnline = false;
     /** @type {string[]} */
     this._presence = [];
+    this.baselines = new Baselines(this._timers, (baselines) => host.storeBaselines(baselines));
+    this.typists = new Typists(this._timers, (id, userId, on) => this._typingChanged(id, userId, on));
+    this._acks = new Acknowledging(this._timers, options.ackDelayMs, (frame) => host.send(frame));
     this.outbox = new Outbox(options);
     this.catchUp = new CatchUp(
       {
@@ -145,8 +126,8 @@ export class Engine {
 
   /** Say what is still to be said, and go. */
   stop() {
-    if (this.link.isReady) this._sendAcks();
-    this._storeBaselines();
+    if (this.link.isReady) this._acks.flush();
+    this.baselines.flush();
     this.link.stop();
     this._timers.clearAll();
   }
@@ -174,8 +155,8 @@ export class Engine {
     this._isOnline = false;
     this.outbox.disconnected();
     this.catchUp.stop();
-    this._timers.clear("acks");
-    this._toAck.clear();
+    this._acks.clear();
+    this.typists.clear();
     for (const chat of this.chats.values()) {
       chat.reconnected();
       if (chat.timeline.expireProvisional(Infinity)) this._host.changed(chat);
@@ -184,17 +165,9 @@ export class Engine {
 
   _authFrame() {
     const { token, deviceId } = this._host.credentials();
-    /** @type {Record<string, number>} */
-    const baselines = {};
-    let bytes = 0;
-    const known = new Map(this.baselines);
+    const known = new Map(this.baselines.all);
     for (const chat of this.chats.values()) if (chat.timeline.isPlaced) known.set(chat.id, chat.syncedSeq);
-    for (const [id, seq] of [...known].reverse()) {
-      bytes += id.length + 16;
-      if (bytes > AUTH_BASELINES_BYTES) break;
-      baselines[id] = seq;
-    }
-    return { type: "AUTH", token, deviceId, ...(bytes > 0 ? { baselines } : {}) };
+    return authFrame(token, deviceId, known);
   }
 
   // -- frames -----------------------------------------------------------------------------------------------
@@ -230,7 +203,7 @@ export class Engine {
         for (const head of frame.conversations) this._headGrew(now, head.conversationId, head.headSeq);
         return;
       case "TYPING":
-        return this._typing(now, frame);
+        return this.typists.tell(now, frame.conversationId, frame.from, frame.on);
       case "PRESENCE":
         return this._host.emit("presence", { users: frame.users });
       case "ERROR":
@@ -262,9 +235,8 @@ export class Engine {
       if (isFirst) chat.rank = this._rank++;
       this._give(chat, given);
       if (chat.timeline.isBehind) this.catchUp.want(now, chat.id, { holdsUp: true });
-      if (chat.readToTell !== null) this._toAck.add(chat);
       if (chat.unread.isStale) this.catchUp.wantEntry(now, chat.id, 500);
-      this._noteAck(now, chat);
+      this._acks.note(now, chat);
       this._host.changed(chat);
     }
     const isWhole = frame.hasMore || this.catchUp.timers.has("sync");
@@ -307,7 +279,7 @@ export class Engine {
     chat.listedAt = now;
     this._confirm(message);
     this._give(chat, chat.receive(message));
-    this._noteAck(now, chat);
+    this._acks.note(now, chat);
     if (chat.timeline.isBehind) this.catchUp.want(now, chat.id);
     this.catchUp.progressed(now, chat.id);
     this._host.changed(chat);
@@ -340,14 +312,14 @@ export class Engine {
     if (given.length > 0) this.touch(chat);
     for (const message of given) {
       if (message.clientMsgId !== null) this._itemGiven(message.clientMsgId);
-      this.typists.get(chat.id)?.delete(message.senderId);
+      this.typists.stop(chat.id, message.senderId);
       if (message.msgType === RECALLED) {
         const { server_msg_id: serverMsgId, by } = message.content;
         this._host.emit("recalled", { serverMsgId, seq: message.seq, by, chat });
       } else if (isEvent(message)) this._host.emit("groupEvent", { message, chat });
       else this._host.emit(message.senderId === this.userId ? "sent" : "message", { message, chat });
     }
-    if (chat.timeline.isPlaced && this.baselines.get(chat.id) !== chat.syncedSeq) this._noteBaseline(chat);
+    if (chat.timeline.isPlaced) this.baselines.note(this._clock(), chat.id, chat.syncedSeq);
   }
 
   /** @param {number} now @param {any} frame */
@@ -360,7 +332,7 @@ export class Engine {
     for (const message of messages) this._confirm(message);
     const { headSeq, nextSeq, hasMore } = frame;
     this._give(chat, chat.receivePage({ messages, headSeq, nextSeq, hasMore }));
-    this._noteAck(now, chat);
+    this._acks.note(now, chat);
     this.catchUp.pulled(now, chat.id);
     this._host.changed(chat);
   }
@@ -438,33 +410,6 @@ export class Engine {
     this.pump();
   }
 
-  /** @param {number} now @param {Chat} chat */
-  _noteAck(now, chat) {
-    if (chat.ackSeq !== null || chat.readToTell !== null) this._toAck.add(chat);
-    if (this._toAck.size > 0 && !this._timers.has("acks")) {
-      this._timers.set("acks", now + this._options.ackDelayMs, () => this._sendAcks());
-    }
-  }
-
-  _sendAcks() {
-    if (!this.link.isReady) return;
-    for (const chat of this._toAck) {
-      const read = chat.readToTell;
-      const delivered = chat.ackSeq;
-      if (read !== null) {
-        this._host.send({ type: "ACK", ackType: "read", conversationId: chat.id, msgSeq: read });
-        chat.serverReadSeq = read;
-        chat.toldSeq = Math.max(chat.toldSeq, read);
-      }
-      if (delivered !== null && delivered > chat.toldSeq) {
-        this._host.send({ type: "ACK", ackType: "delivered", conversationId: chat.id, msgSeq: delivered });
-        chat.toldSeq = delivered;
-      }
-    }
-    this._toAck.clear();
-    this._timers.clear("acks");
-  }
-
   /** @param {Chat} chat @param {number} seq */
   markRead(chat, seq) {
     this._readMoved(this._clock(), chat, chat.read(seq));
@@ -473,7 +418,7 @@ export class Engine {
   /** @param {number} now @param {Chat} chat @param {boolean} hasMoved */
   _readMoved(now, chat, hasMoved) {
     if (!hasMoved) return;
-    this._noteAck(now, chat);
+    this._acks.note(now, chat);
     if (chat.unread.isStale) this.catchUp.wantEntry(now, chat.id, this._options.ackDelayMs + 300);
     if (chat.mentions.isStale) this._host.loadList();
     this._host.changed(chat);
@@ -526,23 +471,11 @@ export class Engine {
 
   // -- the rest ---------------------------------------------------------------------------------------------
 
-  /** @param {number} now @param {any} frame */
-  _typing(now, frame) {
-    const chat = this.chat(frame.conversationId);
-    const userId = frame.from;
-    const typists = this.typists.get(chat.id) ?? new Map();
-    this.typists.set(chat.id, typists);
-    const stop = () => {
-      if (typists.delete(userId)) this._host.changed(chat);
-      this._host.emit("typing", { userId, on: false, chat });
-    };
-    const name = `typing ${chat.id} ${userId}`;
-    this._timers.clear(name);
-    if (!frame.on) return stop();
-    typists.set(userId, now + TYPING_MS);
-    this._timers.set(name, now + TYPING_MS, stop);
+  /** @param {string} conversationId @param {string} userId @param {boolean} on */
+  _typingChanged(conversationId, userId, on) {
+    const chat = this.chat(conversationId);
     this._host.changed(chat);
-    this._host.emit("typing", { userId, on: true, chat });
+    this._host.emit("typing", { userId, on, chat });
   }
 
   /** @param {string[]} userIds */
@@ -559,6 +492,19 @@ export class Engine {
     for (const row of rows) {
       const chat = this.chat(row.conversationId);
       chat.applyRow(row);
+      this._host.changed(chat);
+    }
+  }
+
+  /**
+   * The list is complete: what is not in it was hidden, unless something came since.
+   * @param {ReadonlySet<string>} listed
+   * @param {number} since
+   */
+  hideUnlisted(listed, since) {
+    for (const chat of this.chats.values()) {
+      if (!chat.isListed || listed.has(chat.id) || chat.listedAt >= since) continue;
+      chat.isHidden = true;
       this._host.changed(chat);
     }
   }
@@ -584,33 +530,4 @@ export class Engine {
       oldest.window.shrink(1);
     }
   }
-
-  /** @param {Chat} chat */
-  _noteBaseline(chat) {
-    this.baselines.delete(chat.id); // the newest last
-    this.baselines.set(chat.id, chat.syncedSeq);
-    this._newBaselines.set(chat.id, chat.syncedSeq);
-    if (this._timers.has("baselines")) return;
-    this._timers.set("baselines", this._clock() + BASELINE_DELAY_MS, () => this._storeBaselines());
-  }
-
-  _storeBaselines() {
-    if (this._newBaselines.size === 0) return;
-    this._host.storeBaselines(this._newBaselines);
-    this._newBaselines = new Map();
-  }
-}
-
-/** @param {OutboxItem} item */
-export function sendFrame(item) {
-  /** @type {Record<string, any>} */
-  const frame = { type: item.groupId === null ? "SINGLE_CHAT" : "GROUP_CHAT", clientMsgId: item.clientMsgId };
-  if (item.groupId === null) frame.to = item.recvId;
-  else frame.groupId = item.groupId;
-  frame.msgType = item.msgType;
-  frame.body = item.content;
-  if (item.mentions.length > 0) frame.mentions = item.mentions;
-  if (item.replyTo !== null) frame.replyToServerMsgId = item.replyTo;
-  if (item.extra !== null) frame.extra = item.extra;
-  return frame;
 }

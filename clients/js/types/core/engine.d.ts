@@ -1,5 +1,3 @@
-/** @param {OutboxItem} item */
-export function sendFrame(item: OutboxItem): Record<string, any>;
 /**
  * @typedef {object} EngineHost
  * @property {() => void} open
@@ -16,21 +14,6 @@ export function sendFrame(item: OutboxItem): Record<string, any>;
  * @property {(reason: string, forgetSession: boolean) => void} ended
  * @property {() => void} loadList
  */
-/**
- * @typedef {object} EngineOptions
- * @property {number} gapWaitMs
- * @property {number} ackDelayMs
- * @property {number} ackTimeoutMs
- * @property {number} heartbeatMs
- * @property {number} connectTimeoutMs
- * @property {number} backoffMinMs
- * @property {number} backoffMaxMs
- * @property {number} provisionalMs
- * @property {number} windowSize
- * @property {number} maxConversations
- * @property {number} maxInFlight
- * @property {() => number} random
- */
 export class Engine {
     /**
      * @param {string} userId
@@ -46,16 +29,8 @@ export class Engine {
     _timers: Timers;
     /** @type {Map<string, Chat>} */
     chats: Map<string, Chat>;
-    /** How far this device had each conversation in an earlier life. @type {Map<string, number>} */
-    baselines: Map<string, number>;
-    /** @type {Map<string, number>} */
-    _newBaselines: Map<string, number>;
-    /** @type {Set<Chat>} */
-    _toAck: Set<Chat>;
     /** Saved, but above a hole: still shown as pending. @type {Map<string, OutboxItem>} */
     savedAhead: Map<string, OutboxItem>;
-    /** @type {Map<string, Map<string, number>>} */
-    typists: Map<string, Map<string, number>>;
     /** Conversations with messages in memory, least recently used first. @type {Set<Chat>} */
     _inMemory: Set<Chat>;
     _isFirstSync: boolean;
@@ -63,6 +38,9 @@ export class Engine {
     _isOnline: boolean;
     /** @type {string[]} */
     _presence: string[];
+    baselines: Baselines;
+    typists: Typists;
+    _acks: Acknowledging;
     outbox: Outbox;
     catchUp: CatchUp;
     link: Link;
@@ -132,9 +110,6 @@ export class Engine {
     _ack(now: number, frame: any): void;
     /** @param {number} now @param {any} frame */
     _saved(now: number, frame: any): void;
-    /** @param {number} now @param {Chat} chat */
-    _noteAck(now: number, chat: Chat): void;
-    _sendAcks(): void;
     /** @param {Chat} chat @param {number} seq */
     markRead(chat: Chat, seq: number): void;
     /** @param {number} now @param {Chat} chat @param {boolean} hasMoved */
@@ -151,8 +126,8 @@ export class Engine {
     _ask(frame: object): void;
     /** @param {number} now @param {any} frame */
     _error(now: number, frame: any): void;
-    /** @param {number} now @param {any} frame */
-    _typing(now: number, frame: any): void;
+    /** @param {string} conversationId @param {string} userId @param {boolean} on */
+    _typingChanged(conversationId: string, userId: string, on: boolean): void;
     /** @param {string[]} userIds */
     watchPresence(userIds: string[]): void;
     /**
@@ -160,13 +135,16 @@ export class Engine {
      * @param {readonly ListRow[]} rows
      */
     applyRows(rows: readonly ListRow[]): void;
+    /**
+     * The list is complete: what is not in it was hidden, unless something came since.
+     * @param {ReadonlySet<string>} listed
+     * @param {number} since
+     */
+    hideUnlisted(listed: ReadonlySet<string>, since: number): void;
     /** @param {string} conversationId */
     chat(conversationId: string): Chat;
     /** Its messages are in use. @param {Chat} chat */
     touch(chat: Chat): void;
-    /** @param {Chat} chat */
-    _noteBaseline(chat: Chat): void;
-    _storeBaselines(): void;
 }
 export type EngineHost = {
     open: () => void;
@@ -192,23 +170,13 @@ export type EngineHost = {
     ended: (reason: string, forgetSession: boolean) => void;
     loadList: () => void;
 };
-export type EngineOptions = {
-    gapWaitMs: number;
-    ackDelayMs: number;
-    ackTimeoutMs: number;
-    heartbeatMs: number;
-    connectTimeoutMs: number;
-    backoffMinMs: number;
-    backoffMaxMs: number;
-    provisionalMs: number;
-    windowSize: number;
-    maxConversations: number;
-    maxInFlight: number;
-    random: () => number;
-};
-import type { OutboxItem } from "../types.js";
+import type { EngineOptions } from "./options.js";
 import { Timers } from "./timers.js";
 import { Chat } from "./chat.js";
+import type { OutboxItem } from "../types.js";
+import { Baselines } from "./baselines.js";
+import { Typists } from "./typists.js";
+import { Acknowledging } from "./acknowledging.js";
 import { Outbox } from "./outbox.js";
 import { CatchUp } from "./catchup.js";
 import { Link } from "./link.js";
