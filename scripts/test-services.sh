@@ -13,6 +13,7 @@ missing=()
 { has mariadbd && has mariadb-install-db; } || missing+=(mariadb-server-core mariadb-client-core)
 has_postgres || missing+=(postgresql)
 has redis-server || missing+=(redis-server)
+has faketime || missing+=(faketime) # one instance's clock is wrong
 has curl || missing+=(curl) # the README's commands are run as they stand
 { has node && has npm; } || missing+=(nodejs npm) # the JavaScript SDK's tests, from Node 18 on
 has chromium || missing+=(chromium) # the web client is tested in a real browser

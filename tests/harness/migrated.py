@@ -36,7 +36,7 @@ def migrated_database(engine_name: str, folder: Path) -> Iterator[str]:
         url = idle.pop()
     else:
         url = server.create_database()
-        _migrate(url)
+        migrate_database(url)
     yield url
     try:
         _run_apart(_empty(url))
@@ -49,12 +49,12 @@ def migrated_database(engine_name: str, folder: Path) -> Iterator[str]:
 def _sqlite_template() -> Path:
     if not _templates:
         path = processes.new_dir("sqlite") / "template.db"
-        _migrate(f"sqlite:///{path}")
+        migrate_database(f"sqlite:///{path}")
         _templates.append(path)
     return _templates[0]
 
 
-def _migrate(url: str) -> None:
+def migrate_database(url: str) -> None:
     _run_apart(migrate.upgrade(parse_store_url(url)))
 
 

@@ -1,0 +1,177 @@
+"""A cluster of real processes under load while parts of it die, hang or forget. Each test ends with both sides
+compared: what was acknowledged is stored once and in order, everybody sees the same, nobody online misses any."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from harness.cluster import Cluster, cluster
+from harness.migrated import migrate_database
+from harness.proxy import proxy_to
+from harness.server_process import ServerProcess
+from harness.servers import MariaDb, Postgres, Redis
+from harness.talkers import company
+
+pytestmark = pytest.mark.servers
+
+LONG = bool(os.environ.get("NEXO_LONG_TESTS"))
+HANG_S = 10.0 if LONG else 2.5
+NORMAL_S = 5.0 if LONG else 0.7
+DETECT_S = 3
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[Redis]:
+    with Redis("appendonly no") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def three(redis: Redis) -> Iterator[Cluster]:
+    with cluster("mariadb", redis=redis) as running:
+        yield running
+        assert "Traceback" not in running.output, running.output[-5000:]
+        running.check()
+
+
+async def test_an_instance_is_killed_and_its_people_go_on_elsewhere(three: Cluster) -> None:
+    async with company(three.instances) as everybody:
+        await asyncio.sleep(NORMAL_S)
+        three[2].kill()
+        await asyncio.sleep(NORMAL_S)
+        await asyncio.to_thread(three[2].start)
+        await asyncio.sleep(NORMAL_S)
+        print(await everybody.finish(), "messages")
+        others = [talker for talker in everybody.talkers if talker.connects == 1]
+        assert others
+        assert all("instance_lost" in talker.resyncs for talker in others)
+
+
+async def test_redis_is_killed_and_comes_back_empty(three: Cluster, redis: Redis) -> None:
+    async with company(three.instances) as everybody:
+        await asyncio.sleep(NORMAL_S)
+        killed = time.monotonic()
+        redis.kill()
+        await asyncio.sleep(NORMAL_S + 1)
+        redis.start()
+        back = time.monotonic()
+        everybody.tell_latency("before Redis was killed", 0, killed)
+        everybody.tell_latency("while Redis was dead", killed, back)
+        await asyncio.sleep(NORMAL_S)
+        print(await everybody.finish(), "messages")
+        assert all(talker.connects == 1 for talker in everybody.talkers), "nobody was cut off"
+        await everybody.until(lambda talker: bool(talker.resyncs))
+
+
+async def test_redis_forgets_everything(three: Cluster, redis: Redis) -> None:
+    async with company(three.instances) as everybody:
+        await asyncio.sleep(NORMAL_S)
+        redis.flush()
+        await asyncio.sleep(NORMAL_S)
+        print(await everybody.finish(), "messages")
+        assert all(talker.connects == 1 for talker in everybody.talkers)
+
+
+async def test_redis_hangs(three: Cluster, redis: Redis) -> None:
+    """Sends do not wait for it: after the first moment their ACKs are as fast as before."""
+    async with company(three.instances) as everybody:
+        await asyncio.sleep(NORMAL_S)
+        stopped = time.monotonic()
+        redis.pause()
+        try:
+            await asyncio.sleep(HANG_S)
+        finally:
+            redis.resume()
+        back = time.monotonic()
+        before = everybody.tell_latency("before Redis hung", 0, stopped)
+        during = everybody.tell_latency("while Redis hung", stopped, back)
+        await asyncio.sleep(NORMAL_S)
+        print(await everybody.finish(), "messages")
+        assert len(during) > 20
+        assert sorted(during)[len(during) // 2] < sorted(before)[len(before) // 2] + 50
+
+
+async def test_while_redis_is_away_messages_are_found_in_the_database() -> None:
+    """Those who are connected learn of new messages before the bus is back."""
+    with Redis("appendonly no") as redis, cluster("postgresql", 2, redis=redis) as two:
+        async with company(two.instances, 4) as everybody:
+            await asyncio.sleep(NORMAL_S)
+            redis.kill()
+            print(await everybody.finish(), "messages, all of them received without Redis")
+        assert "redis_back" not in two.output
+
+
+@pytest.mark.parametrize("kind", [MariaDb, Postgres] if LONG else [Postgres])
+async def test_the_database_is_killed_and_comes_back(kind: type[MariaDb | Postgres]) -> None:
+    with kind() as database, Redis("appendonly no") as redis:
+        url = database.create_database()
+        await asyncio.to_thread(migrate_database, url)
+        with Cluster(url, redis.url, 2) as two:
+            async with company(two.instances, 5) as everybody:
+                await asyncio.sleep(NORMAL_S)
+                await asyncio.to_thread(database.kill)
+                await asyncio.sleep(NORMAL_S)
+                await asyncio.to_thread(database.start)
+                await asyncio.sleep(NORMAL_S)
+                print(await everybody.finish(), "messages")
+            two.check()
+
+
+async def test_one_instance_is_cut_off_from_redis(three: Cluster, redis: Redis) -> None:
+    async with (
+        proxy_to(redis.url) as proxy,
+        another(three, redis__url=proxy.url) as fourth,
+        company([*three.instances[:2], fourth], 7) as everybody,
+    ):
+        await asyncio.sleep(NORMAL_S)
+        proxy.refuse()
+        proxy.cut()
+        await asyncio.sleep(DETECT_S + NORMAL_S)
+        proxy.flow()
+        await asyncio.sleep(NORMAL_S)
+        print(await everybody.finish(), "messages")
+        assert all(talker.connects == 1 for talker in everybody.talkers)
+
+
+async def test_a_listener_learns_of_the_last_message_whose_push_was_lost(three: Cluster, redis: Redis) -> None:
+    """It is sent through an instance that cannot tell anybody, and nothing comes after it."""
+    async with (
+        proxy_to(redis.url) as proxy,
+        another(three, redis__url=proxy.url) as fourth,
+        company([three[0], fourth], 5, pause_s=0.05) as everybody,
+    ):
+        await asyncio.sleep(NORMAL_S)
+        proxy.refuse()
+        proxy.cut()
+        await asyncio.sleep(0.3)
+        ended = time.monotonic()
+        print(await everybody.finish(), "messages; everybody had them", f"{time.monotonic() - ended:.1f} s later")
+        assert [talker for talker in everybody.talkers if not talker.saved], "somebody only listens"
+
+
+@pytest.mark.parametrize("offset", ["+5m", "-5m"] if LONG else ["-5m"])
+async def test_one_instances_clock_is_five_minutes_off(three: Cluster, offset: str) -> None:
+    wrapper = [shutil.which("faketime") or pytest.fail("faketime is not installed"), "-f", offset]
+    async with another(three, wrapper=wrapper) as fourth, company([*three.instances[:2], fourth], 7) as everybody:
+        await asyncio.sleep(2 * NORMAL_S)
+        print(await everybody.finish(), "messages")
+        assert all(talker.connects == 1 for talker in everybody.talkers)
+        assert all(talker.resyncs == [] for talker in everybody.talkers)
+
+
+@contextlib.asynccontextmanager
+async def another(three: Cluster, wrapper: list[str] | None = None, **settings: object) -> AsyncIterator[ServerProcess]:
+    """One more instance, started beside the event loop that carries its connections to Redis."""
+    server = ServerProcess(wrapper=wrapper or (), **(three.settings | settings))
+    try:
+        await asyncio.to_thread(server.start)
+        yield server
+    finally:
+        server.kill()
