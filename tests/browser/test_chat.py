@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from harness.browser import Api, People, Window
+from harness.server_process import ServerProcess
 
 
 @pytest.fixture
@@ -260,11 +263,14 @@ def test_the_profile_and_the_password_can_be_changed(people: People, api: Api) -
     other.sign_in("pat", "battery staple")
 
 
-def test_the_word_filter_is_told(people: People, api: Api) -> None:
-    """Without a word list nothing is changed; what the server stores is what is shown."""
-    api.register("ron", "Ron")
-    api.register("sue", "Sue")
-    ron = people.window().sign_in("ron")
-    ron.chat_with_id("sue").say("Plain words")
-    ron.state("Plain words", "saved")
-    expect(ron.page.get_by_text("The server replaced some words")).to_have_count(0)
+def test_words_that_the_server_replaced_are_told(browser: Browser, tmp_path: Path) -> None:
+    words = tmp_path / "words"
+    words.write_text("seven\n")
+    with ServerProcess(filter__file=words) as server, contextlib.closing(Api(server.address)) as api:
+        people = People(browser, server.address)
+        api.register("ron", "Ron")
+        api.register("sue", "Sue")
+        ron = people.window().sign_in("ron").chat_with_id("sue")
+        ron.say("We leave at seven sharp").state("We leave at *** sharp", "saved")
+        expect(ron.message("We leave at *** sharp")).to_contain_text("The server replaced some words")
+        people.close()

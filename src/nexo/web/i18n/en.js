@@ -46,6 +46,7 @@ export default {
   chat_empty_hint: "Say hello.",
   history_starts: "You can read from here, when you joined.",
   loading: "Loading",
+  loading_earlier: "Loading earlier messages",
   load_failed: "Could not load these messages",
   load_failed_hint: "The server did not answer.",
   // the list

@@ -46,6 +46,7 @@ export default {
   chat_empty_hint: "打个招呼吧。",
   history_starts: "你从这里加入，可阅读之后的消息。",
   loading: "正在加载",
+  loading_earlier: "正在加载更早的消息",
   load_failed: "无法加载消息",
   load_failed_hint: "服务器没有响应。",
   // the list

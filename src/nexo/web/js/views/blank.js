@@ -1,7 +1,8 @@
 /** What stands where a conversation would: the first steps on a fresh server, else a hint. */
 
 import { toast } from "../components/toast.js";
-import { openCreateGroup, openNewChat } from "../dialogs/starting.js";
+import { askSignOut } from "../dialogs/account.js";
+import { openCreateGroup, openJoinGroup, openNewChat } from "../dialogs/starting.js";
 import { button, h, icon, mark } from "../dom.js";
 import { shortName } from "../format.js";
 import { rich, t } from "../i18n.js";
@@ -63,9 +64,11 @@ function firstSteps(model) {
           { class: "acts-row" },
           button(t("new_chat"), { class: "primary", onclick: () => openNewChat(model) }, "compose"),
           button(t("create_group"), { onclick: () => openCreateGroup(model) }, "users"),
+          button(t("join_group"), { onclick: () => openJoinGroup(model) }, "useradd"),
         ),
       ),
     ),
     h("p", null, `${t("running_this")} `, h("a", { class: "link", href: "/admin" }, t("open_status"))),
+    h("p", { class: "narrow-only" }, h("button", { type: "button", class: "link", onclick: () => askSignOut(model) }, t("sign_out"))),
   );
 }

@@ -8,10 +8,10 @@ import { conversationMenu } from "../dialogs/conversation.js";
 import { openReceipts } from "../dialogs/receipts.js";
 import { button, fill, h, icon, iconButton, pointerIsFine } from "../dom.js";
 import { Endings, soon } from "../emitter.js";
-import { counted, shortName } from "../format.js";
+import { counted, dayName, shortName } from "../format.js";
 import { t } from "../i18n.js";
 import { addressOf, currentRoute, go } from "../router.js";
-import { contentLine } from "../wording.js";
+import { contentLine, errorText } from "../wording.js";
 import { askRecall, copyText, openMessageMenu } from "./actions.js";
 import { Composer } from "./composer.js";
 import { Log } from "./log.js";
@@ -22,6 +22,7 @@ const SKELETON_AFTER_MS = 150;
 const LONG_PRESS_MS = 450;
 const READ_AFTER_MS = 250;
 const LIST_MS = 4000;
+const CHIP_MS = 1200;
 /** Where the reader was in each conversation, for as long as the page lives. */
 const places = new Map();
 
@@ -47,7 +48,8 @@ export class ChatView {
     this.header = h("header", { class: "bar" });
     this.typing = h("div", { class: "typing-row", "aria-hidden": "true" });
     this.state = h("div", { class: "chatstate" });
-    const logbox = h("div", { class: "logbox" }, this.log.element, this.state, this.typing);
+    this.chip = h("div", { class: "datechip", "aria-hidden": "true" });
+    const logbox = h("div", { class: "logbox" }, this.log.element, this.chip, this.state, this.typing);
     this.element = h("main", { class: "chat", "aria-label": model.face(conversation).name }, this.header, logbox, this.composer.element);
     this.#listen();
     this.#drawHeader();
@@ -65,6 +67,7 @@ export class ChatView {
       model.on("blocked", this.#update),
       model.people.on("change", () => this.#renamed()),
       model.groups.on("change", () => this.#update()),
+      model.client.on("outgoing", (outgoing) => this.#outgoing(outgoing)),
       model.client.on("message", (event) => event.conversation === conversation && this.#arrived(event.message)),
       log.on("scroll", () => this.#scrolled()),
       () => log.end(),
@@ -86,6 +89,7 @@ export class ChatView {
     this.#hasEnded = true;
     places.set(this.conversation.id, this.log.place());
     clearTimeout(this.#readTimer);
+    clearTimeout(this.chipTimer);
     this.#ends.run();
   }
 
@@ -284,7 +288,17 @@ export class ChatView {
 
   // -- more of the past, and back ------------------------------------------------------------------------
 
+  /** While the past is scrolled through, its day is shown above it. */
+  #drawChip() {
+    clearTimeout(this.chipTimer);
+    const row = this.log.distance > 200 ? this.log.firstSeen() : null;
+    if (row) this.chip.textContent = this.#loading === "earlier" && this.log.isAtTop ? t("loading_earlier") : dayName(row.message.sendAt);
+    this.chip.classList.toggle("on", row !== null);
+    this.chipTimer = setTimeout(() => this.chip.classList.remove("on"), CHIP_MS);
+  }
+
   #scrolled() {
+    this.#drawChip();
     this.#drawJump();
     this.#readSoon();
     this.#loadMore();
@@ -364,6 +378,11 @@ export class ChatView {
     this.#update();
   }
 
+  #outgoing(outgoing) {
+    if (outgoing.conversationId !== this.conversation.id || outgoing.state !== "failed") return;
+    announce(t("not_sent", { why: errorText(outgoing.error) }), "assertive");
+  }
+
   #readSoon() {
     if (this.#readTimer || this.#hasEnded) return;
     this.#readTimer = window.setTimeout(() => {
@@ -375,7 +394,7 @@ export class ChatView {
   /** Only what was seen, in a tab that is looked at, is read. */
   #read() {
     const { conversation, log } = this;
-    if (this.#hasEnded || document.hidden || !document.hasFocus() || !this.element.checkVisibility?.()) return;
+    if (this.#hasEnded || document.hidden || !document.hasFocus() || this.element.checkVisibility?.() === false) return;
     const seen = log.lastSeen();
     if (!seen) return;
     const isLast = seen === log.rows.at(-1) && !conversation.hasLater;

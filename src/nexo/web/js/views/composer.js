@@ -7,6 +7,8 @@ import { shortName } from "../format.js";
 import { t } from "../i18n.js";
 import { contentLine, IMAGE, TEXT, whoIs } from "../wording.js";
 
+const GROWS = CSS.supports("field-sizing", "content"); // else it grows by the lines that are typed
+const ROWS_MAX = 7;
 const TEXT_MAX = 4096;
 const COUNTER_FROM = 3900;
 const TYPING_EVERY_MS = 3000;
@@ -111,6 +113,7 @@ export class Composer {
   }
 
   #changed() {
+    if (!GROWS) this.field.rows = Math.min(ROWS_MAX, this.field.value.split("\n").length);
     this.model.drafts.setText(this.conversation.id, this.field.value);
     if (this.conversation.type === "group") this.mentions.update();
     this.#drawState();

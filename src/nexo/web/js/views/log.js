@@ -269,6 +269,16 @@ export class Log extends Emitter {
     return key === undefined ? null : (this.rows[this.#index.get(key)] ?? null);
   }
 
+  get isAtTop() {
+    return this.element.scrollHeight - this.element.clientHeight - this.distance < 4;
+  }
+
+  /** The first message in view. */
+  firstSeen() {
+    const anchor = this.#anchor();
+    return anchor ? (this.rows[this.#index.get(anchor.key)] ?? null) : null;
+  }
+
   /** The last row of which at least half is in view. */
   lastSeen() {
     const { bottom } = this.element.getBoundingClientRect();

@@ -70,12 +70,11 @@ export class Shell {
     this.model.emit("opened");
   }
 
+  /** An address may have been typed, or be of somebody else. */
   #find(id) {
-    try {
-      return this.model.client.conversation(id);
-    } catch {
-      return null; // an address that was typed or is of another server
-    }
+    const peers = /^si_([A-Za-z0-9._@-]+):([A-Za-z0-9._@-]+)$/.exec(id)?.slice(1) ?? [];
+    const isMine = peers.includes(this.model.userId) && peers[0] !== peers[1];
+    return isMine || /^sg_g_[A-Za-z0-9]{12}$/.test(id) ? this.model.client.conversation(id) : null;
   }
 
   #open(conversation) {
