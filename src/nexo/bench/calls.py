@@ -91,6 +91,10 @@ class Caller:
             yield reader, writer, address
         except BaseException:
             writer.close()
+            # the others are as old: a server closes those that were not used for some seconds
+            for _, other in self._idle:
+                other.close()
+            self._idle.clear()
             raise
         if len(self._addresses) == 1:
             self._idle.append((reader, writer))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from time import perf_counter
 
 from nexo.bench.crowd import Crowd
 from nexo.bench.pacing import ClosedLoop, OpenLoop, senders_of
 from nexo.bench.person import Person
+from nexo.bench.plan import Scenario
 from nexo.bench.scenarios.seeding import seed_messages
 from nexo.bench.schedule import Schedule
 
@@ -27,6 +29,9 @@ class Chatting:
         self._slow: list[Person] = []
         self._stalled: list[Person] = []
         self._flapping: list[Person] = []
+        self._random = random.Random(self._stage.plan.seed)
+        self._reading = False
+        self._pages = self._stage.recorder.metric("history page")
 
     async def prepare(self) -> None:
         await self.crowd.sign_up()
@@ -91,10 +96,28 @@ class Chatting:
             self._stage.flush_acknowledgements()
             for person in self._slow:
                 self._let_read(person, portion)
+            if plan.scenario is Scenario.mixed and not self._reading:
+                self._stage.spawn(self._read_page())
             cuts += len(self._flapping) * HOUSEKEEPING_S / plan.flap_every_s
             while cuts >= 1 and self._flapping:
                 cuts -= 1
                 self._cut_next()
+
+    async def _read_page(self) -> None:
+        """Somebody scrolls back, over HTTP, while the others chat; one at a time."""
+        person = self._random.choice(self.crowd.people)
+        track = next(iter(person.tracks.values()))
+        if track.contiguous <= track.base:
+            return
+        self._reading = True
+        began = perf_counter()
+        try:
+            await self.crowd.caller.call(
+                "GET", "/msg/history", person.token, conversation_id=track.conversation_id, limit=50
+            )
+            self._stage.recorder.record(self._pages, began, perf_counter())
+        finally:
+            self._reading = False
 
     def _let_read(self, person: Person, portion: int) -> None:
         """One portion per turn: reading is switched off as soon as more than its portion was read."""
