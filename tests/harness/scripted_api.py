@@ -43,6 +43,8 @@ class Api:
                 start, mine = int(data.get("cursor") or 0), truth.mine(user_id)
                 most = min(int(data.get("limit") or 200), self._world.settings["sync_page"])
                 more = len(mine) > start + most
+                for conversation in mine[start : start + most]:  # it may be the first that the client hears of it
+                    self._world.note_entry(truth.entry(conversation, user_id))
                 entries = [truth.list_entry(c, user_id) for c in mine[start : start + most]]
                 return {"conversations": entries, "next_cursor": str(start + most) if more else "", "has_more": more}
             case "POST", "/conversation/read":

@@ -118,7 +118,7 @@ class World:
         match frame["type"]:
             case "SYNC":
                 for entry in frame["conversations"]:
-                    self._note_entry(entry)
+                    self.note_entry(entry)
             case "PULL_OK":
                 for message in frame["messages"]:
                     self._note_seq(message["conversationId"], message["msgSeq"])
@@ -132,7 +132,7 @@ class World:
             case _ if "msgSeq" in frame:
                 self._note_seq(frame["conversationId"], frame["msgSeq"])
 
-    def _note_entry(self, entry: Frame) -> None:
+    def note_entry(self, entry: Frame) -> None:
         name, base = entry["conversationId"], max(entry["minSeq"] - 1, entry["deliveredSeq"])
         known = self.known.setdefault(name, Knowledge(0))
         if name not in self.first_bases:
@@ -231,10 +231,14 @@ class World:
             connection.line.close(error.row.close_code, error.name)
             return
         connection.user_id = user_id
+        baselines = frame.get("baselines") or {}
+        for name in [name for name in self.known if name not in baselines]:  # it sees them for the first time
+            del self.known[name]
+            self.first_bases.pop(name, None)
         connection.tell(self._auth_ok(user_id))
         self._sync(connection, {})
         if self.settings["resend"]:
-            self._resend(connection, frame.get("baselines") or {})
+            self._resend(connection, baselines)
 
     def _target(self, connection: Connection, frame: Frame) -> str:
         if frame.get("groupId"):
@@ -244,6 +248,8 @@ class World:
     def _send(self, connection: Connection, frame: Frame) -> None:
         user_id, client_msg_id = connection.user_id, frame["clientMsgId"]
         name = self._target(connection, frame)
+        if connection.refused.get(name) == client_msg_id:
+            del connection.refused[name]  # it came back
         before = self.truth.sent_before(user_id, client_msg_id)
         if before is not None:
             if (before.conversation_id, before.content) != (name, frame["body"]) and not before.status:
@@ -251,9 +257,8 @@ class World:
                 raise NexoError("client_msg_id_reused")
             connection.tell(self._saved(before))
             return
-        if connection.refused.get(name, client_msg_id) != client_msg_id:
+        if name in connection.refused:
             raise NexoError("server_busy", retry_after_ms=20)
-        connection.refused.pop(name, None)
         if frame.get("to") is not None and frame["to"] not in self.truth.passwords:
             raise NexoError("user_not_found")
         self.truth.check_may_send(user_id, self.truth.of(name))

@@ -34,12 +34,14 @@ class Inbox:
         self._desk = desk
         self._link = link
         self._with_provisional: set[str] = set()
+        self._list_at: float | None = None
 
     def forget_connection(self) -> None:
         self.holes.forget()
         self.syncing.forget()
         self.acks.forget()
         self.typists.forget()
+        self._list_at = None
         for view in self._desk.views.values():
             view.acknowledged = 0
         self.drop_provisional()
@@ -50,7 +52,7 @@ class Inbox:
         due = [self._desk.views[name].next_provisional_end for name in self._with_provisional]
         due.append(self.typists.deadline())
         if self._link.is_signed_in:
-            due += [self.acks.at, self.holes.deadline(), self.syncing.deadline()]
+            due += [self.acks.at, self.holes.deadline(), self.syncing.deadline(), self._list_at]
         return min((at for at in due if at is not None), default=None)
 
     def tick(self, now: float) -> None:
@@ -63,6 +65,9 @@ class Inbox:
         for name, user_id in self.typists.take_over(now):
             self.tell_typing(name, user_id, False)
         if self._link.is_signed_in:
+            if self._list_at is not None and now >= self._list_at:
+                self._list_at = None
+                self._desk.wish("list")
             self.sync_again(now)
             if self.acks.at is not None and now >= self.acks.at:
                 self._desk.frames += self.acks.take(self._desk.views)
@@ -142,10 +147,13 @@ class Inbox:
             self._desk.frames.append({"type": "SYNC", "conversations": [name]})
 
     def ask_if_stale(self, view: View, now: float) -> None:
+        """A count that cannot be told from what is in memory is asked for. Not at once: what we have read must
+        have reached the server before, or its answer is no better."""
+        at = now + (self._options.gap_wait_ms + 2 * self._options.ack_delay_ms) / 1000
         if view.is_unread_stale:
-            self._ask_entry(view.conversation_id, now)
-        if view.is_mentions_stale:
-            self._desk.wish("list")
+            self.syncing.again(at, [view.conversation_id])
+        if view.is_mentions_stale and self._list_at is None:
+            self._list_at = at
 
     def sync_again(self, now: float) -> None:
         everything, names = self.syncing.take_again(now)
