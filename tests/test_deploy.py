@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nexo.config import load
+from nexo.config import load, parse_redis_url, parse_store_url
 from nexo.config.loading import describe
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
@@ -85,3 +85,12 @@ def test_the_unit_starts_a_command_that_exists() -> None:
     text = UNIT.read_text()
     assert "ExecStart=/opt/nexo/bin/nexo serve --config" in text
     assert "RestartPreventExitStatus=2" in text
+
+
+def test_the_urls_in_the_guide_are_understood() -> None:
+    text = (DEPLOY.parent / "docs" / "deploy.md").read_text()
+    redis = [parse_redis_url(url) for url in re.findall(r"\brediss?(?:\+\w+)?://\S+", text)]
+    assert {url.mode for url in redis} == {"single", "sentinel", "cluster"}
+    assert {url.tls for url in redis} == {True, False}
+    stores = re.findall(r"\b(?:postgresql|mysql)://\S+", text)
+    assert [parse_store_url(url).engine for url in stores] == ["postgresql"]

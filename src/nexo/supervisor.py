@@ -125,7 +125,10 @@ class Supervisor:
         finally:
             writer.close()
             self._running.pop(number, None)
-        self._on_end(number, process.pid)
+        try:
+            self._on_end(number, process.pid)
+        except Exception:  # what becomes of its numbers must not decide over the others
+            log.exception("end_not_noted", number=number)
         return ready, code
 
     def _is_ready(self, number: int, pid: int) -> None:
