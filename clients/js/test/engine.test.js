@@ -181,6 +181,53 @@ describe("receiving", () => {
     assert.deepEqual(host.take().map((frame) => frame.type), ["ACK"]);
   });
 
+  test("while messages are coming, nothing is pulled", () => {
+    signIn([entry({ headSeq: 20 })]);
+    for (let seq = 1; seq <= 19; seq += 1) {
+      pass(140);
+      engine.receive(push(seq, { resend: true }));
+    }
+    assert.deepEqual(host.take().filter((frame) => frame.type === "PULL"), []);
+    pass(230);
+    assert.deepEqual(host.take().filter((frame) => frame.type === "PULL").map((frame) => frame.beginSeq), [20]);
+  });
+
+  test("a page that was asked for before a recall does not bring the words back", () => {
+    signIn([entry()]);
+    engine.receive({ type: "MESSAGE_REVOKED", serverMsgId: "m7", conversationId: CHAT, msgSeq: 1, from: "ben", ts: now });
+    const page = [{ serverMsgId: "m7", content: "secret", status: 0 }, { serverMsgId: "m8", content: "fine", status: 0 }];
+    assert.deepEqual(engine.chat(CHAT).correct(page).map((message) => message.content), ["", "fine"]);
+  });
+
+  test("who typed and what was provisional is forgotten with the connection; presence is asked for again", () => {
+    signIn([entry()]);
+    engine.watchPresence(["ben"]);
+    engine.receive({ type: "TYPING", from: "ben", conversationId: CHAT, on: true });
+    engine.receive({ ...push(1), serverMsgId: "p1", provisional: true, msgSeq: undefined });
+    assert.deepEqual(engine.typists.in(CHAT), ["ben"]);
+    engine.link.lost(now, 1006);
+    assert.deepEqual(engine.typists.in(CHAT), []);
+    assert.equal(engine.chat(CHAT).timeline.provisional.length, 0);
+    host.take();
+    pass(60_000);
+    engine.link.tokenReady(now);
+    engine.link.opened(now);
+    engine.receive({ type: "AUTH_OK", heartbeatMs: 30_000 });
+    assert.deepEqual(host.take().find((frame) => frame.type === "PRESENCE"), { type: "PRESENCE", subscribe: ["ben"] });
+  });
+
+  test("typing ends by itself, and with the message", () => {
+    signIn([entry()]);
+    const type = () => engine.receive({ type: "TYPING", from: "ben", conversationId: CHAT, on: true });
+    type();
+    pass(6000);
+    assert.deepEqual(engine.typists.in(CHAT), []);
+    type();
+    engine.receive(push(1));
+    assert.deepEqual(engine.typists.in(CHAT), []);
+    assert.deepEqual(events("typing").map(({ on }) => on), [true, false, true, false]);
+  });
+
   test("a pull that is refused for the moment is repeated, one that is refused for good is not", () => {
     signIn([entry({ headSeq: 2 })]);
     pass(200);

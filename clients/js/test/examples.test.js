@@ -95,6 +95,17 @@ test("the terminal chat shows what was, what comes and what becomes of one's own
   assert.equal(await chat.ends(), 0, chat.said);
 });
 
+test("the code of the page about clients runs as it stands", async () => {
+  const page = readFileSync(new URL("../../../docs/clients.md", import.meta.url), "utf8");
+  const [, code] = page.match(/^```js\n(.*?)^```$/ms);
+  for (const id of ["alice", "bob"]) await people.ensure(id);
+  const lines = ['import WebSocket from "ws";', "globalThis.WebSocket = WebSocket;", code.replaceAll("http://127.0.0.1:8900", server.url)];
+  writeFileSync(join(folder, "page.mjs"), [...lines, "console.log(sent.state);", "await client.close();"].join("\n"));
+  const program = new Program("page.mjs");
+  assert.equal(await program.ends(), 0, program.said);
+  assert.match(program.said, /saved/);
+});
+
 test("the code of the README runs as it stands", async () => {
   const readme = readFileSync(join(PACKAGE, "README.md"), "utf8");
   const blocks = [...readme.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => code);
@@ -106,6 +117,6 @@ test("the code of the README runs as it stands", async () => {
   writeFileSync(join(folder, "readme.mjs"), code);
   const program = new Program("readme.mjs");
   assert.equal(await program.ends(), 0, program.said);
-  assert.match(program.said, /saved as number 1/);
+  assert.match(program.said, /saved as number \d/);
   assert.match(program.said, /bob has read it/);
 });

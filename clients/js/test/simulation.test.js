@@ -53,7 +53,7 @@ function check({ world, sends, rooms }) {
   assert.equal(engine.state, "online");
   assert.equal(engine.outbox.size, 0, "the outbox is empty");
   for (const id of rooms) {
-    const { messages, delivered } = world.room(id);
+    const { messages, delivered, read } = world.room(id);
     const chat = engine.chat(id);
     const own = messages.filter((message) => message.from === ME).map((message) => message.body);
     assert.deepEqual(own, sends.filter((item) => item.conversationId === id).map((item) => item.content), "stored once and in order");
@@ -63,6 +63,7 @@ function check({ world, sends, rooms }) {
     assert.deepEqual(chat.window.messages.map((message) => message.seq), given, "shown as given");
     if (messages.length > 0) assert.equal(chat.syncedSeq, messages.length);
     assert.equal(chat.unread.value, world.unread(id), "unread is exact");
+    assert.equal(chat.readSeq, read, "the read cursor is the server's");
     assert.equal(delivered, messages.length, "everything is acknowledged");
     assert.equal(chat.timeline._ahead.size, 0);
   }

@@ -68,7 +68,6 @@ export class Chat {
    * @returns {PlacedMessage[]} what can be given now
    */
   applyEntry(entry, baseline, isFirst) {
-    if (isFirst) this.toldSeq = 0;
     this.minSeq = entry.minSeq;
     this.deliveredSeq = Math.max(entry.deliveredSeq, isFirst ? 0 : this.deliveredSeq);
     this.toldSeq = Math.max(this.toldSeq, entry.deliveredSeq);
