@@ -619,7 +619,9 @@ async def test_a_full_queue_refuses_at_once(core_url: str) -> None:
         for n in range(3):
             answers.submit("alice", "bob", client_msg_id=f"{n}")
         with refused("server_busy") as caught:
-            core.store.messages.submit(core.sending.draft("alice", client_msg_id="3", recv_id="bob", content="a"), print)
+            core.store.messages.submit(
+                core.sending.draft("alice", client_msg_id="3", recv_id="bob", content="a"), print
+            )
         assert caught.value.retry_after_ms
         assert [answer for _, answer in await answers.all()] == [1, 2, 3]
         assert (await say(core, "alice", "bob", client_msg_id="3")).seq == 4
