@@ -261,8 +261,10 @@ async def test_capacity_is_searched_for(server: ServerProcess) -> None:
         "single", "--pairs", "2", "--seconds", "0.5", "--warmup", "0", "--rate", "2", "--find-capacity",
         "--objective", "p50=0.001", "--url", server.address,
     )  # fmt: skip
-    assert code == 0, "what was sent is accounted for; only the objective does not hold"
+    assert code == 1
+    assert result["verdict"]["reasons"] == ["saved p50 ≤ 0.001 ms did not hold at any rate that was tried"]
     assert result["plan"]["rate"] < 2
+    assert [trial["held"] for trial in result["trials"]] == [False] * len(result["trials"])
 
 
 async def test_a_server_that_dies_on_the_way_makes_it_red() -> None:

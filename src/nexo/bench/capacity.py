@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from nexo.bench.result import Result
+from nexo.bench.result import Result, Trial
 
 PRECISION = 0.05
 MAX_TRIALS = 20
@@ -29,15 +29,6 @@ def parse_objective(text: str) -> Objective:
         raise ValueError(f"{text} is no objective: e.g. p99=50, saved.p99=50 or received.p95=20, in milliseconds")
     metric, percentile, limit = match.groups()
     return Objective("received" if metric == "received" else "saved", percentile, float(limit))
-
-
-class Trial(msgspec.Struct):
-    rate: float
-    reached_per_s: float
-    latency_ms: float
-    held: bool
-    why_not: str = ""
-    was_generator: bool = False
 
 
 def try_result(rate: float, result: Result, objective: Objective) -> Trial:

@@ -46,6 +46,17 @@ class Generator(msgspec.Struct):
     why: str = ""
 
 
+class Trial(msgspec.Struct):
+    """One rate that the search for the capacity tried."""
+
+    rate: float
+    reached_per_s: float
+    latency_ms: float
+    held: bool
+    why_not: str = ""
+    was_generator: bool = False
+
+
 class Result(msgspec.Struct):
     version: str
     at: str
@@ -66,6 +77,7 @@ class Result(msgspec.Struct):
     proof: Proof
     series: list[Point]
     histograms: dict[str, Packed]  # microseconds
+    trials: list[Trial] = []
 
 
 def assemble(

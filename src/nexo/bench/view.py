@@ -15,12 +15,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from nexo.bench.capacity import Objective, Trial
+from nexo.bench.capacity import Objective
 from nexo.bench.counts import Tick
 from nexo.bench.histogram import Summary
 from nexo.bench.plan import UNTIMED, Plan
 from nexo.bench.processes import usage_of
-from nexo.bench.result import Result
+from nexo.bench.result import Result, Trial
 
 _BARS = " ▁▂▃▄▅▆▇█"
 _HISTORY = 40

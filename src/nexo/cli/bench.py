@@ -182,7 +182,12 @@ class Runner:
             view.print_trial(progress, trial)
         best = search.best
         wanted = best.rate if best is not None else min(rate for rate, _ in results)
-        return next(result for rate, result in results if rate == wanted)
+        result = next(result for rate, result in results if rate == wanted)
+        result.trials = search.trials
+        if best is None:
+            result.verdict.ok = False
+            result.verdict.reasons.append(f"{objective} did not hold at any rate that was tried")
+        return result
 
     def print_capacity(self, to: Console) -> None:
         if self._search is not None and self._objective is not None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nexo.bench.capacity import Search, Trial, parse_objective
+from nexo.bench.capacity import Search, parse_objective
 from nexo.bench.plan import Plan, Scenario, check_plan, completed, divided
+from nexo.bench.result import Trial
 
 
 @pytest.mark.parametrize("scenario", Scenario)

@@ -7,14 +7,14 @@ from html.parser import HTMLParser
 
 import pytest
 
-from nexo.bench.capacity import Search, Trial
+from nexo.bench.capacity import Search
 from nexo.bench.counts import Counts, Interval, Proof, WorkerResult
 from nexo.bench.histogram import Histogram
 from nexo.bench.plan import Plan, Scenario, completed
 from nexo.bench.plots import Line, bars, nice_step, number, time_plot
 from nexo.bench.processes import Usage
 from nexo.bench.report import render
-from nexo.bench.result import Result, Server, assemble
+from nexo.bench.result import Result, Server, Trial, assemble
 
 
 def histogram_of(*values_us: int) -> Histogram:
