@@ -39,9 +39,9 @@ def decode_frame(data: bytes) -> Frame:
 def split_payloads(payloads: list[bytes]) -> list[list[bytes]]:
     """As few frames as the size allows; one payload is never divided."""
     parts: list[list[bytes]] = []
-    size = FRAME_MAX_BYTES
+    size = 0
     for payload in payloads:
-        if size + len(payload) > FRAME_MAX_BYTES:
+        if not parts or size + len(payload) > FRAME_MAX_BYTES:
             parts.append([])
             size = 0
         parts[-1].append(payload)

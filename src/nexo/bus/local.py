@@ -60,5 +60,3 @@ class LocalBus:
 
     async def watch(self, user_ids: Collection[str]) -> dict[str, tuple[int, ...]]:
         return {}
-
-    def unwatch(self, user_ids: Collection[str]) -> None: ...

@@ -71,9 +71,9 @@ class RedisBus:
         self._subscriber: asyncio.Task[None] | None = None
         self._echo_at = 0.0  # when this instance last heard itself
         self._is_up = False
-        self._up_event = asyncio.Event()
+        self._settled = asyncio.Event()  # it is clear whether others can be heard
         self._heard = asyncio.Event()
-        self._watches_at = 0.0
+        self._watches_at = self._beat_at = 0.0
         self.frames_out = self.frames_in = self.losses = 0
         self._losses = Tally()
 
@@ -85,7 +85,7 @@ class RedisBus:
         self._beating = asyncio.create_task(self._beat_on())
         self._publisher = asyncio.create_task(self._publish_on())
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._up_event.wait(), 2 * self._settings.detect_s)
+            await asyncio.wait_for(self._settled.wait(), 2 * self._settings.detect_s)
         if not self._is_up:
             log.warning("bus_down_at_start")
             listener.reachable(False)
@@ -111,7 +111,7 @@ class RedisBus:
         await self._link.close()
 
     def samples(self) -> Iterable[Sample]:
-        yield f.BUS_UP(self._is_up)
+        yield f.BUS_UP(float(self._is_up))
         yield f.BUS_PEERS(len(self._peers))
         yield f.BUS_FRAMES(self.frames_in, "in")
         yield f.BUS_FRAMES(self.frames_out, "out")
@@ -196,6 +196,7 @@ class RedisBus:
             try:
                 await self._beat()
             except BusDown:
+                self._settled.set()
                 self._went_down()
             except Exception:
                 log.exception("beat_failed")
@@ -206,6 +207,10 @@ class RedisBus:
 
     async def _beat(self) -> None:
         now = time.monotonic()
+        if now - self._beat_at > 3 * self._beat_s:  # it was this process that stood still, and what came waits unread
+            self._incoming.pardon(now)
+            self._echo_at = max(self._echo_at, now - self._beat_s)
+        self._beat_at = now
         forget_ms = 4 * self._settings.detect_s * 1000
         sign = _BEAT.call(self._instances(), self.instance_id, self.presence.count, forget_ms)
         (answer,) = await self._link.run([sign], probe=True)
@@ -244,7 +249,7 @@ class RedisBus:
         await self.presence.register_all()
         self._incoming.pardon(time.monotonic())
         self._is_up = True
-        self._up_event.set()
+        self._settled.set()
         log.info("bus_up", instance=self.instance_id, peers=len(self._peers))
         if self._listener.here():
             self._tell_lost("bus_back")

@@ -49,7 +49,6 @@ class RedisPresence:
         self._listener: BusListener
         self._wanted: dict[str, Wanted] = {}
         self._written: dict[str, Platforms] = {}  # as Redis has confirmed
-        self._watched: set[str] = set()
         self._version = 0
         self._wake = asyncio.Event()
         self._writer: asyncio.Task[None] | None = None
@@ -98,7 +97,6 @@ class RedisPresence:
         return {user_id: _platforms_of(entries.values()) for user_id, entries in found.items()}
 
     async def watch(self, user_ids: Collection[str]) -> dict[str, Platforms]:
-        self._watched.update(user_ids)
         names = list(user_ids)
         try:
             answers = await self._link.run([self._watching(user_id, self._ttl_ms) for user_id in names])
@@ -106,10 +104,6 @@ class RedisPresence:
             return {}
         found = {user_id: self._others(answer) for user_id, answer in zip(names, answers, strict=True)}
         return {user_id: _platforms_of(entries.values()) for user_id, entries in found.items() if entries}
-
-    def unwatch(self, user_ids: Collection[str]) -> None:
-        """The entries in Redis end by themselves; until then this instance is told and tells nobody."""
-        self._watched.difference_update(user_ids)
 
     # -- the bus's side --------------------------------------------------------------------------------
 
@@ -142,7 +136,8 @@ class RedisPresence:
                 self._note(user_id, platforms).is_renewal = True
 
     async def renew_watches(self) -> None:
-        names = list(self._watched)
+        """Those whom nobody watches any more end by themselves; until then this instance is told and tells nobody."""
+        names = self._listener.watched()
         for start in range(0, len(names), KEYS_AT_ONCE):
             await self._link.run([self._watching(name, self._ttl_ms) for name in names[start : start + KEYS_AT_ONCE]])
 

@@ -12,6 +12,8 @@ from nexo.gateway.websocket import text_frame
 from nexo.ids import CANARY_IDS
 from nexo.ports import PresenceChange
 
+TOLD_MAX = 100_000
+
 Shown = tuple[str, bool, list[int]]  # user, online, platforms
 
 
@@ -73,6 +75,8 @@ class Watchers:
         if before is not None and number <= before[0]:
             return
         self._told[user_id] = (number, platforms)
+        if len(self._told) > TOLD_MAX:
+            self._told = {name: told for name, told in self._told.items() if self._hub.watchers(name)}
         if before is None or before[1] != platforms:
             self._tell(user_id, [(user_id, bool(platforms), list(platforms))])
 
