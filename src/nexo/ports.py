@@ -391,9 +391,8 @@ class Presence(Protocol):
         """Who of these is connected to another instance, and on which platforms. Nobody when it is unknown."""
 
     async def watch(self, user_ids: Collection[str]) -> dict[str, tuple[int, ...]]:
-        """As `elsewhere`; and from before the look on, other instances tell this one of their changes."""
-
-    def unwatch(self, user_ids: Collection[str]) -> None: ...
+        """As `elsewhere`; and from before the look on, other instances tell this one of their changes, for as
+        long as `BusListener.watched` names them."""
 
 
 class OwnerStore(Protocol):
