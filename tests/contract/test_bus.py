@@ -126,7 +126,7 @@ def redis_server(request: pytest.FixtureRequest) -> Server:
 
 
 def make_bus(url: str, **flags: object) -> RedisBus:
-    settings = {"bus.detect_s": DETECT_S, "redis.url": url, "redis.timeout_ms": 300, "bus.breaker_ms": 100} | {
+    settings = {"bus.detect_s": DETECT_S, "redis.url": url, "redis.timeout_ms": 500, "bus.breaker_ms": 100} | {
         name.replace("__", "."): value for name, value in flags.items()
     }
     return RedisBus(load(env={}, flags=settings), parse_redis_url(url))
@@ -137,6 +137,8 @@ async def joined(url: str, count: int = 2, **flags: object) -> AsyncIterator[lis
     prefix = f"t{next(_numbers)}:"  # those whom an earlier test has killed are nobody's neighbours here
     instances = [Instance(make_bus(url, redis__prefix=prefix, **flags), Listener()) for _ in range(count)]
     await asyncio.gather(*(instance.bus.start(instance.listener) for instance in instances))
+    for instance in instances:  # a busy machine may take longer than a start waits
+        await instance.listener.until(lambda listener=instance.listener: listener.up[-1])
     try:
         yield instances
     finally:

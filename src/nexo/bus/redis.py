@@ -37,6 +37,7 @@ _TAKE = Script("take")
 
 BEATS_PER_DETECTION = 5
 RENEWALS_PER_TTL = 3
+TRIES_AT_START = 2  # the first may take longer than later ones: connecting, looking around in a cluster
 
 Waiting = tuple[bytes, Collection[str] | None, Collection[str] | None]  # payload, users, instances
 
@@ -191,12 +192,15 @@ class RedisBus:
     # -- the beat ----------------------------------------------------------------------------------------
 
     async def _beat_on(self) -> None:
+        failures = 0
         while not self._stopping:
             started = time.monotonic()
             try:
                 await self._beat()
             except BusDown:
-                self._settled.set()
+                failures += 1
+                if failures == TRIES_AT_START:
+                    self._settled.set()
                 self._went_down()
             except Exception:
                 log.exception("beat_failed")
