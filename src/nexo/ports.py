@@ -94,10 +94,15 @@ class ActiveSince(NamedTuple):
     heads: list[tuple[str, str, int]]  # user, conversation, head
 
 
+class Permission(NamedTuple):
+    is_allowed: bool | None  # None: a single chat that does not exist yet; nobody can say
+    member_epoch: int  # of the conversation when it was looked up
+
+
 class MessageStore(Protocol):
     """Messages. Readers get what the visibility gate lets them see, with quotes built for them."""
 
-    async def may_send(self, drafts: Sequence[Draft]) -> list[bool]:
+    async def may_send(self, drafts: Sequence[Draft]) -> list[Permission]:
         """Whether each would be allowed if it were stored now; what counts is decided when it is."""
 
     def submit(self, draft: Draft, answer: Callable[[Sent | NexoError], None]) -> None:
@@ -400,8 +405,12 @@ class OwnerStore(Protocol):
     its epoch grows with each change, and a draft with a `fence` is stored only while its epoch is the present
     one: an owner that was paused cannot store what another one has taken over."""
 
-    async def take(self, owner: str, shards: int, ttl_s: float) -> dict[int, int]:
-        """All shards below `shards` that nobody holds, with their new epochs."""
+    async def free(self, shards: int) -> list[int]:
+        """Those below `shards` that nobody holds."""
+
+    async def take(self, owner: str, shards: Collection[int], ttl_s: float, at_most: int) -> dict[int, int]:
+        """Of these shards some that nobody holds, with their new epochs: up to `at_most`, and all that nobody has
+        held for longer than `ttl_s`."""
 
     async def renew(self, owner: str, held: Mapping[int, int], ttl_s: float) -> set[int]:
         """Hold them for another while; those that are still this owner's."""

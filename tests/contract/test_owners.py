@@ -24,35 +24,48 @@ def accepted(core: Core, client_msg_id: str, fence: tuple[int, int]) -> Draft:
 async def test_a_shard_goes_from_one_owner_to_the_next_with_a_higher_epoch(core_url: str) -> None:
     async with open_test_core(core_url, PEOPLE) as core:
         owners = core.store.owners
-        assert await owners.take("a", 4, 60) == {0: 1, 1: 1, 2: 1, 3: 1}
-        assert await owners.take("b", 4, 60) == {}
+        assert await owners.take("a", range(4), 60, 4) == {0: 1, 1: 1, 2: 1, 3: 1}
+        assert await owners.take("b", range(4), 60, 4) == {}
         assert await owners.renew("a", {0: 1, 3: 1}, 60) == {0, 3}
         assert await owners.renew("b", {0: 1}, 60) == set()
         await owners.release("a", {1: 1, 2: 7})  # of another epoch: not its own any more
-        assert await owners.take("b", 4, 60) == {1: 2}
+        assert await owners.take("b", range(4), 60, 4) == {1: 2}
         assert await owners.renew("a", {0: 1, 1: 1}, 60) == {0}
 
 
 async def test_who_does_not_renew_loses_the_shard(core_url: str) -> None:
     async with open_test_core(core_url, PEOPLE) as core:
         owners = core.store.owners
-        assert await owners.take("a", 1, 0.05) == {0: 1}
+        assert await owners.take("a", [0], 0.05, 1) == {0: 1}
         await asyncio.sleep(0.1)
-        assert await owners.take("b", 1, 60) == {0: 2}
+        assert await owners.take("b", [0], 60, 1) == {0: 2}
+
+
+async def test_each_takes_its_part_and_what_nobody_wanted_for_long(core_url: str) -> None:
+    async with open_test_core(core_url, PEOPLE) as core:
+        owners = core.store.owners
+        await owners.take("a", range(4), 60, 4)
+        assert await owners.free(5) == [4]
+        await owners.release("a", {1: 1, 2: 1, 3: 1})
+        assert await owners.free(5) == [1, 2, 3, 4]
+        assert await owners.take("b", range(4), 60, 0) == {}
+        assert await owners.take("b", [2, 3], 60, 1) == {2: 2}
+        await asyncio.sleep(0.05)
+        assert await owners.take("c", [1, 2, 3], 0.02, 0) == {1: 2, 3: 2}
 
 
 async def test_many_who_take_at_once_get_each_shard_once(core_url: str) -> None:
     async with open_test_core(core_url, PEOPLE) as core:
-        taken = await asyncio.gather(*(core.store.owners.take(f"o{i}", 8, 60) for i in range(5)))
+        taken = await asyncio.gather(*(core.store.owners.take(f"o{i}", range(8), 60, 8) for i in range(5)))
         assert sorted(shard for one in taken for shard in one) == list(range(8))
 
 
 async def test_only_the_present_owner_can_store_what_was_accepted(core_url: str) -> None:
     async with open_test_core(core_url, PEOPLE) as core:
         await say(core, "alice", "bob")
-        await core.store.owners.take("a", 1, 0.01)
+        await core.store.owners.take("a", [0], 0.01, 1)
         await asyncio.sleep(0.02)
-        await core.store.owners.take("b", 1, 60)
+        await core.store.owners.take("b", [0], 60, 1)
         with pytest.raises(NexoError, match="server_busy"):
             await core.store.messages.send(accepted(core, "1", (0, 1)))
         draft = accepted(core, "1", (0, 2))
@@ -69,7 +82,7 @@ async def test_only_the_present_owner_can_store_what_was_accepted(core_url: str)
 async def test_the_direct_way_goes_on_beside_a_shard_that_was_lost(core_url: str) -> None:
     async with open_test_core(core_url, PEOPLE) as core:
         await say(core, "alice", "bob")
-        await core.store.owners.take("a", 1, 60)
+        await core.store.owners.take("a", [0], 60, 1)
         outcomes: list[Sent | NexoError] = []
         done = asyncio.Event()
 

@@ -51,12 +51,12 @@ class Elsewhere:
         telegram = Said(sent.message, sent.member_epoch, sent.quoted_seq, sent.fresh, origin)
         self._to_members(telegram, audience.listeners)
 
-    def provisional(self, message: Message, audience: Audience, origin: Address | None) -> None:
-        self._to_members(Provisional(message, origin), audience.listeners)
+    def provisional(self, message: Message, epoch: int, audience: Audience, origin: Address | None) -> None:
+        self._to_members(Provisional(message, epoch, origin), audience.listeners)
 
-    def withdrew(self, event: events.Withdrawn, audience: Audience) -> None:
-        telegram = Withdrew(event.server_msg_id, event.conversation_id, event.reason)
-        self._to_members(telegram, audience.listeners)
+    def withdrew(self, event: events.Withdrawn, sender_id: str, audience: Audience) -> None:
+        telegram = Withdrew(event.server_msg_id, event.conversation_id, event.reason, sender_id)
+        self._to_members(telegram, {*audience.listeners, sender_id})
 
     def happened(
         self, event: Message, epoch: int, audience: Audience, added: Sequence[str], left: Sequence[str]

@@ -376,11 +376,12 @@ class Gateway:
             self.receipts.remember(sent.message)
         self.pushing.saved(sent, origin if isinstance(origin, (Connection, Address)) else None, now_ms())
 
-    def message_provisional(self, message: Message, origin: Address | None) -> None:
-        self.pushing.provisional(message, origin)
+    def message_provisional(self, message: Message, member_epoch: int, origin: Address | None) -> None:
+        self.pushing.provisional(message, member_epoch, origin)
 
-    def message_withdrawn(self, conversation_id: str, server_msg_id: int, reason: str) -> None:
-        self.pushing.withdrawn(events.Withdrawn(server_msg_id, conversation_id, reason))
+    def message_withdrawn(self, message: Message, reason: str) -> None:
+        event = events.Withdrawn(message.server_msg_id, message.conversation_id, reason)
+        self.pushing.withdrawn(event, message.sender_id)
 
     def group_changed(self, change: GroupChange) -> None:
         event = change.event

@@ -70,10 +70,10 @@ class Neighbours:
                 if is_fresh:
                     self._receipts.remember(message)
                 self._pushing.said_elsewhere(message, epoch, quoted_seq, origin)
-            case telegrams.Provisional(message, origin):
-                self._pushing.provisional_elsewhere(message, origin)
-            case telegrams.Withdrew(server_msg_id, conversation_id, reason):
-                self._pushing.withdrawn_elsewhere(events.Withdrawn(server_msg_id, conversation_id, reason))
+            case telegrams.Provisional(message, epoch, origin):
+                self._pushing.provisional_elsewhere(message, epoch, origin)
+            case telegrams.Withdrew(server_msg_id, conversation_id, reason, sender_id):
+                self._pushing.withdrawn_elsewhere(events.Withdrawn(server_msg_id, conversation_id, reason), sender_id)
             case telegrams.ForUser():
                 self._tell(telegram)
             case telegrams.Happened(event, epoch, added, left):

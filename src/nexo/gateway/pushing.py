@@ -119,19 +119,19 @@ class Pushing:
 
     # -- before it is saved --------------------------------------------------------------------------------
 
-    def provisional(self, message: Message, origin: Address | None) -> None:
+    def provisional(self, message: Message, epoch: int, origin: Address | None) -> None:
         """A message that was accepted: to whoever would get a frame of it."""
 
         def deliver(audience: Audience) -> None:
             if self._elsewhere is not None:
-                self._elsewhere.provisional(message, audience, origin)
+                self._elsewhere.provisional(message, epoch, audience, origin)
             self._deliver_provisional(message, audience, origin)
 
-        self._audiences.with_audience(message.conversation_id, 0, deliver)
+        self._audiences.with_audience(message.conversation_id, epoch, deliver)
 
-    def provisional_elsewhere(self, message: Message, origin: Address | None) -> None:
+    def provisional_elsewhere(self, message: Message, epoch: int, origin: Address | None) -> None:
         self._audiences.with_audience(
-            message.conversation_id, 0, lambda audience: self._deliver_provisional(message, audience, origin)
+            message.conversation_id, epoch, lambda audience: self._deliver_provisional(message, audience, origin)
         )
 
     def _deliver_provisional(self, message: Message, audience: Audience, origin: Address | None) -> None:
@@ -153,18 +153,22 @@ class Pushing:
                     made[key] = text_frame(connection.dialect.encode(event))
                 connection.push(made[key])
 
-    def withdrawn(self, event: events.Withdrawn) -> None:
+    def withdrawn(self, event: events.Withdrawn, sender_id: str) -> None:
         def tell(audience: Audience) -> None:
             if self._elsewhere is not None:
-                self._elsewhere.withdrew(event, audience)
-            self.to_users(self._here(audience.listeners), event)
+                self._elsewhere.withdrew(event, sender_id, audience)
+            self._withdraw(event, sender_id, audience)
 
         self._audiences.with_audience(event.conversation_id, 0, tell)
 
-    def withdrawn_elsewhere(self, event: events.Withdrawn) -> None:
+    def withdrawn_elsewhere(self, event: events.Withdrawn, sender_id: str) -> None:
         self._audiences.with_audience(
-            event.conversation_id, 0, lambda audience: self.to_users(self._here(audience.listeners), event)
+            event.conversation_id, 0, lambda audience: self._withdraw(event, sender_id, audience)
         )
+
+    def _withdraw(self, event: events.Withdrawn, sender_id: str, audience: Audience) -> None:
+        """The sender's other devices have a copy too, also of one who is no longer a member."""
+        self.to_users({*self._here(audience.listeners), sender_id}, event)
 
     # -- events --------------------------------------------------------------------------------------------
 

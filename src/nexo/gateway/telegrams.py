@@ -28,6 +28,7 @@ class Provisional(Struct, tag=10, array_like=True, frozen=True):
     """A message was accepted; it is not saved yet and has no place in its conversation."""
 
     message: Message
+    member_epoch: int
     origin: Address | None = None
 
 
@@ -37,6 +38,7 @@ class Withdrew(Struct, tag=11, array_like=True, frozen=True):
     server_msg_id: int
     conversation_id: str
     reason: str
+    sender_id: str
 
 
 class Happened(Struct, tag=2, array_like=True, frozen=True):

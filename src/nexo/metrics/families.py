@@ -82,10 +82,11 @@ ACCEPT_WRITE_SECONDS = _family(
 ACCEPT_ACK_SECONDS = _family(_T, H, "nexo_accept_ack_seconds", "From taking a send to answering that it is accepted.")
 ACCEPTS = _family(
     _T, C, "nexo_accepts_total", "Sends that went to Redis first.",
-    result="`accepted` (also a retry of what is not saved yet), `saved` (a retry: answered from the database), "
+    result="`accepted`, `known` (a retry of what is accepted and not saved yet), `saved` (a retry: answered from the "
+    "database), "
     "`refused` (a retry of what was refused for good), `reused` (another message under the same client_msg_id), "
     "`busy` (over `two_phase.max_backlog`), `direct` (the same, and nothing before it: saved at once), "
-    "`without` (Redis could not be reached)",
+    "`without` (Redis could not be reached), `restored` (Redis had lost it: accepted once more)",
 )  # fmt: skip
 SAVE_LAG_SECONDS = _family(_T, H, "nexo_save_lag_seconds", "From accepting a message to having saved it.")
 TWO_PHASE_FAILURES = _family(
@@ -108,7 +109,8 @@ QUEUE = _family(
     queue="`sends` (to be written), `lanes` (conversations that are written by themselves), `cursors` (to be written), "
     "`audiences` (pushes that wait for a member list), `requests` (of connections, for the database), "
     "`passwords` (to be hashed), `reads` (for a thread that reads SQLite), "
-    "`bus` (to be told to other instances)",
+    "`bus` (to be told to other instances), `accepting` (sends on their way into Redis), "
+    "`unsaved` (sends of connections here that are accepted and not known to be saved)",
 )  # fmt: skip
 QUEUE_LIMIT = _family(
     _Q, G, "nexo_queue_limit", "How much may wait; none of a queue that others bound.", queue="as `nexo_queue_length`"

@@ -13,7 +13,7 @@ class AcceptMeter:
     def __init__(self) -> None:
         self.write = Buckets()
         self.ack = Buckets()
-        self.fates = Tally(accepted=0, saved=0, refused=0, reused=0, busy=0, direct=0, without=0)
+        self.fates = Tally(accepted=0, known=0, saved=0, refused=0, reused=0, busy=0, direct=0, without=0, restored=0)
 
     def samples(self) -> Iterable[Sample]:
         yield f.ACCEPT_WRITE_SECONDS(self.write)

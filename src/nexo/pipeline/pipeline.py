@@ -41,10 +41,14 @@ class Pipeline:
         streams = [Streams(link, settings, prefix, instance_id) for link in self._links]
         self.accepting = Accepting(streams[0], settings, messages, new_ids, instance_id)
         self.accepting.tell = teller.tell_connection
+        self.accepting.publish = teller.message_saved
         self._meter = SaveMeter()
 
         def make_worker(shard: int, epoch: int) -> ShardWorker:
-            return ShardWorker(shard, epoch, streams[1], messages, teller, self._meter, messages.may_send)
+            def is_owner() -> bool:
+                return self._workers.surely_holds(shard, epoch)
+
+            return ShardWorker(shard, epoch, streams[1], messages, teller, self._meter, is_owner)
 
         self._workers = Workers(streams[1], owners, instance_id, settings.enabled, make_worker, self._meter)
         self._saves = saves
@@ -75,5 +79,5 @@ class Pipeline:
                         await link.run([Command(("PING",))], probe=True)
 
     def samples(self) -> Iterable[Sample]:
-        yield from self.accepting.meter.samples()
+        yield from self.accepting.samples()
         yield from self._meter.samples()

@@ -10,21 +10,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import Protocol
 
 import structlog
 
-from nexo.bus.redis_link import BusDown
+from nexo.bus.redis_link import BusDown, NoGroup
 from nexo.core import events
-from nexo.core.model import Draft, Message, Sent
+from nexo.core.model import Message, Sent
 from nexo.errors import NexoError
 from nexo.ids import now_ms
 from nexo.metrics.pipeline import SaveMeter
 from nexo.pipeline.accepting import outcome_event
 from nexo.pipeline.entries import BadEntry, Entry, decode_entry
 from nexo.pipeline.streams import Raw, Stream, Streams
-from nexo.ports import Address, MessageStore
+from nexo.ports import Address, MessageStore, Permission
 
 log = structlog.get_logger()
 
@@ -32,15 +31,22 @@ PAUSE_S = 0.05
 PAUSE_MAX_S = 1.0
 UNTOLD = NexoError("server_busy")
 
+Handle = Callable[[Stream, list[Raw]], Awaitable[None]]
+
+
+class NotOwner(Exception):
+    """This process stood still for so long that another one may have the shard, and may have decided otherwise
+    and told that. Nothing is told that is not in the database."""
+
 
 class Teller(Protocol):
     """The gateway, as those who save need it: it reaches connections on every instance."""
 
     def message_saved(self, sent: Sent, origin: object | None) -> None: ...  # `ports.Publisher`
 
-    def message_provisional(self, message: Message, origin: Address | None) -> None: ...
+    def message_provisional(self, message: Message, member_epoch: int, origin: Address | None) -> None: ...
 
-    def message_withdrawn(self, conversation_id: str, server_msg_id: int, reason: str) -> None: ...
+    def message_withdrawn(self, message: Message, reason: str) -> None: ...
 
     def tell_connection(self, address: Address, event: events.Event) -> None: ...
 
@@ -54,8 +60,9 @@ class ShardWorker:
         messages: MessageStore,
         teller: Teller,
         meter: SaveMeter,
-        may_send: Callable[[Sequence[Draft]], Awaitable[list[bool]]],
+        is_owner: Callable[[], bool],
     ) -> None:
+        """`is_owner`: whether the shard is surely still this process's."""
         self._shard = shard
         self._fence = (shard, epoch)
         self._streams = streams
@@ -63,7 +70,7 @@ class ShardWorker:
         self._messages = messages
         self._teller = teller
         self._meter = meter
-        self._may_send = may_send
+        self._is_owner = is_owner
         self._tries: dict[str, int] = {}
         self._stopping = asyncio.Event()
 
@@ -74,37 +81,51 @@ class ShardWorker:
     async def run(self) -> None:
         accepted, to_save = self._streams.accepted(self._shard), self._streams.to_save(self._shard)
         if self._settings.deliver_before_saved:
-            await asyncio.gather(self._work(accepted, self._deliver), self._work(to_save, self._save))
-            return
-        # what was delivered before, when that was switched on, is older than all that is only accepted
-        await self._work(to_save, self._save, until_empty=True)
-        await self._work(accepted, self._save)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._work((accepted, self._deliver)))
+                tasks.create_task(self._work((to_save, self._save)))
+        else:
+            # what was delivered before, when that was switched on, is older than all that is only accepted
+            await self._work((to_save, self._save), (accepted, self._save))
 
-    async def _work(
-        self, stream: Stream, handle: Callable[[Stream, list[Raw]], Awaitable[None]], until_empty: bool = False
-    ) -> None:
-        """Take from a stream in order: first what others took and did not finish."""
+    async def _work(self, *sources: tuple[Stream, Handle]) -> None:
+        """Take from streams in order."""
+        streams = [stream for stream, _ in sources]
+        size = self._settings.batch_size
         pause_s = PAUSE_S
-        left: list[Raw] | None = None
+        has_caught_up = False
         while not self._stopping.is_set():
             try:
-                if left is None:
-                    left = await self._streams.take_over(stream)
-                if left:
-                    taken, left = left[: self._settings.batch_size], left[self._settings.batch_size :]
-                else:
-                    block_ms = None if until_empty else self._settings.block_ms
-                    taken = await self._streams.read(stream, self._settings.batch_size, block_ms)
-                    if until_empty and not taken:
-                        return
-                if taken:
-                    await handle(stream, taken)
+                if not has_caught_up:
+                    for stream, handle in sources:
+                        await self._catch_up(stream, handle)
+                    has_caught_up = True
+                    continue
+                found = await self._streams.read(streams, size, self._settings.block_ms)
+                for (stream, handle), taken in zip(sources, found, strict=True):
+                    if taken:
+                        await handle(stream, taken)
                 pause_s = PAUSE_S
-            except BusDown:
-                left = None  # Redis may have lost everything, or only the connection: look again at what is there
+            except NoGroup:
+                has_caught_up = False
+                with contextlib.suppress(BusDown):
+                    await self._streams.make_groups(streams)
+            except (BusDown, NotOwner):
+                # Redis may have lost everything, or only the connection: look again at what is there
+                has_caught_up = False
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._stopping.wait(), pause_s)
                 pause_s = min(PAUSE_MAX_S, pause_s * 2)
+
+    async def _catch_up(self, stream: Stream, handle: Handle) -> None:
+        """First what others took and did not finish, then all that is there."""
+        size = self._settings.batch_size
+        taken = await self._streams.take_over(stream)
+        while taken and not self._stopping.is_set():
+            await handle(stream, taken[:size])
+            taken = taken[size:]
+            if not taken:
+                (taken,) = await self._streams.read([stream], size, None)
 
     async def _decode(self, stream: Stream, taken: list[Raw]) -> list[Entry]:
         """What cannot be read can neither be saved nor answered: it is kept aside."""
@@ -115,8 +136,7 @@ class ShardWorker:
             except BadEntry as error:
                 log.error("entry_unreadable", shard=self._shard, entry=raw.entry_id, error=str(error))
                 self._meter.failures.add("save_fail")
-                await self._streams.bury(self._shard, raw, f"unreadable: {error}")
-                await self._streams.discard(stream, raw.entry_id)
+                await self._streams.bury(stream, self._shard, raw, None, f"unreadable: {error}")
         return entries
 
     # -- delivering ------------------------------------------------------------------------------------------
@@ -126,13 +146,13 @@ class ShardWorker:
         that is so is decided under the lock, when it is saved."""
         entries = await self._decode(stream, taken)
         try:
-            allowed = await self._may_send([entry.draft for entry in entries])
-        except NexoError:  # the database is slow or gone: nobody waits for it here
-            allowed = [False] * len(entries)
-        for entry, is_allowed in zip(entries, allowed, strict=True):
+            answers = await self._messages.may_send([entry.draft for entry in entries])
+        except NexoError:  # the database is slow or gone
+            answers = [Permission(False, 0)] * len(entries)
+        for entry, (is_allowed, member_epoch) in zip(entries, answers, strict=True):
             if is_allowed and not entry.draft.rejected:
                 try:
-                    self._teller.message_provisional(entry.provisional, entry.address)
+                    self._teller.message_provisional(entry.provisional, member_epoch, entry.address)
                     entry.delivered_at = now_ms()
                 except Exception:
                     self._meter.failures.add("deliver_fail")
@@ -151,11 +171,9 @@ class ShardWorker:
             left = [entry for i, (entry, _) in enumerate(decided) if self._may_try_again(i, decided)]
             again = {entry.entry_id for entry in left}
             certain = [(entry, outcome) for entry, outcome in decided if entry.entry_id not in again]
-            for entry, outcome in certain:
-                if isinstance(outcome, NexoError) and outcome.name == "internal_error":
-                    reason = outcome.detail or outcome.name
-                    await self._until_told(partial(self._streams.bury, self._shard, raws[entry.entry_id], reason))
-            await self._settle(stream, certain)
+            if not self._is_owner() and any(isinstance(outcome, NexoError) for _, outcome in certain):
+                raise NotOwner
+            await self._settle(stream, certain, raws)
             if left:
                 if self._stopping.is_set():
                     return  # the next owner finds them
@@ -208,25 +226,36 @@ class ShardWorker:
         del self._tries[entry.entry_id]
         return False
 
-    async def _settle(self, stream: Stream, certain: list[tuple[Entry, Sent | NexoError]]) -> None:
+    async def _settle(
+        self, stream: Stream, certain: list[tuple[Entry, Sent | NexoError]], raws: dict[str, Raw]
+    ) -> None:
         """Tell everybody, then let the entries go. Told twice is harmless, not told at all is not."""
         if not certain:
             return
         now = now_ms()
+        states: list[tuple[Entry, str, str]] = []
+        buried: list[tuple[Entry, str]] = []
         for entry, outcome in certain:
             self._publish(entry, outcome)
             self._meter.lag.observe(max(0, now - entry.accepted_at) / 1000)
-        states = [
-            (entry, "refused", outcome.name) if isinstance(outcome, NexoError) else (entry, "saved", "")
-            for entry, outcome in certain
-        ]
-        addresses: list[Address | None] = [None] * len(certain)
+            if not isinstance(outcome, NexoError):
+                states.append((entry, "saved", ""))
+            elif outcome.name == "internal_error":
+                buried.append((entry, outcome.detail or outcome.name))
+            else:
+                states.append((entry, "refused", outcome.name))
+        addresses: dict[str, Address | None] = {}
 
         async def finish() -> None:
-            addresses[:] = await self._streams.finish(stream, states)
+            found = await self._streams.finish(stream, states)
+            addresses.update((entry.entry_id, address) for (entry, _, _), address in zip(states, found, strict=True))
+            for entry, reason in buried:
+                raw = raws[entry.entry_id]
+                addresses[entry.entry_id] = await self._streams.bury(stream, self._shard, raw, entry.draft, reason)
 
         await self._until_told(finish)
-        for (entry, outcome), address in zip(certain, addresses, strict=True):
+        for entry, outcome in certain:
+            address = addresses[entry.entry_id]
             if address is not None and address != entry.address:  # it was sent again, from another connection
                 self._teller.tell_connection(address, outcome_event(entry.draft, outcome))
 
@@ -246,7 +275,7 @@ class ShardWorker:
                 self._teller.message_saved(outcome, entry.address)
                 return
             if entry.delivered_at:
-                self._teller.message_withdrawn(draft.conversation_id, draft.server_msg_id, reason)
+                self._teller.message_withdrawn(entry.provisional, reason)
         except Exception:
             self._meter.failures.add("publish_fail")
             log.exception("publish_failed", server_msg_id=draft.server_msg_id)

@@ -20,12 +20,14 @@ from nexo.pipeline.entries import Entry, decode_address, encode_address, encode_
 from nexo.ports import Address
 
 _LUA = Path(__file__).parent / "lua"
-ACCEPT, FINISH, MOVE, BURY, REPLAY, MAKE_GROUP = (
-    Script(name, _LUA) for name in ("accept", "finish", "move", "bury", "replay", "make_group")
+ACCEPT, FINISH, MOVE, BURY, REPLAY, MAKE_GROUP, JOIN, FORGET_CONSUMERS = (
+    Script(name, _LUA)
+    for name in ("accept", "finish", "move", "bury", "replay", "make_group", "join", "forget_consumers")
 )
 
 SETTLED_TTL_MS = 600_000  # after that the database answers a retry
 TAKEN_AT_ONCE = 1000
+CONSUMER_TTL_MS = 3_600_000
 
 
 class Stream(NamedTuple):
@@ -43,9 +45,17 @@ class Raw(NamedTuple):
 class Fate(NamedTuple):
     """What became of a message that was to be accepted."""
 
-    state: str  # accepted, saved, refused, reused, busy or direct
+    state: str  # accepted, known (accepted before), saved, refused, reused, busy, direct or lost
     server_msg_id: int = 0
     refusal: str = ""
+
+
+class Run(NamedTuple):
+    """What one connection sends to one conversation, in order."""
+
+    entries: Sequence[Entry]
+    address: Address
+    earlier: Draft | None = None  # accepted there before, and not known to be saved: it must not be lost
 
 
 class Streams:
@@ -81,24 +91,30 @@ class Streams:
 
     # -- accepting -------------------------------------------------------------------------------------------
 
-    async def accept(self, entries: Sequence[tuple[Entry, Address]]) -> list[Fate]:
-        """All of them in one round trip, in order. Raises BusDown: then some may have been accepted."""
-        answers = await self.link.run([self._accept(entry, address) for entry, address in entries])
-        return [_fate(answer) for answer in answers]
+    async def accept(self, runs: Sequence[Run]) -> list[list[Fate]]:
+        """All of them in one round trip, each run in one piece. Raises BusDown: then some may have been accepted."""
+        answers = await self.link.run([self._accept(run) for run in runs])
+        return [[_fate(answer) for answer in answers_of_run] for answers_of_run in answers]
 
-    def _accept(self, entry: Entry, address: Address) -> Command:
-        draft = entry.draft
-        shard = self.shard_of(draft.conversation_id)
-        keys = [self._claim(shard, draft), self.accepted(shard).name, self.to_save(shard).name, self._unsaved(shard)]
+    def _accept(self, run: Run) -> Command:
+        conversation_id = run.entries[0].draft.conversation_id
+        shard = self.shard_of(conversation_id)
+        keys = [self.accepted(shard).name, self.to_save(shard).name, self._unsaved(shard)]
+        words: list[str | int] = []
+        for entry in run.entries:
+            fields = encode_entry(entry)
+            keys.append(self._claim(shard, entry.draft))
+            words += [entry.draft.request_hash.hex(), str(entry.draft.server_msg_id), len(fields), *fields]
+        if run.earlier is not None:
+            keys.append(self._claim(shard, run.earlier))
         return ACCEPT.call(
             keys,
-            draft.request_hash.hex(),
-            str(draft.server_msg_id),
-            draft.conversation_id,
-            encode_address(address),
+            conversation_id,
+            encode_address(run.address),
             -(-self.settings.max_backlog // self.settings.shards),
             self.settings.claim_ttl_s * 1000,
-            *encode_entry(entry),
+            0 if run.earlier is None else 1,
+            *words,
         )
 
     # -- reading ---------------------------------------------------------------------------------------------
@@ -109,33 +125,51 @@ class Streams:
         start = "0-0"
         while True:
             words = ("XAUTOCLAIM", stream.name, stream.group, self._consumer, 0, start, "COUNT", TAKEN_AT_ONCE)
-            (answer,) = await self._in_group(stream, Command(words))
+            (answer,) = await self.link.run([Command(words)])
             taken += _raw(answer[1])
             start = answer[0].decode()
             if start == "0-0":
-                return taken
+                break
+        await self.link.run([FORGET_CONSUMERS.call([stream.name], stream.group, CONSUMER_TTL_MS)])
+        return taken
 
-    async def read(self, stream: Stream, count: int, block_ms: int | None) -> list[Raw]:
-        """New entries, in order; waits for the first one. Nothing when none came."""
-        words: list[Any] = ["XREADGROUP", "GROUP", stream.group, self._consumer, "COUNT", count]
-        if block_ms is not None:
-            words += ["BLOCK", block_ms]
-        (answer,) = await self._in_group(stream, Command((*words, "STREAMS", stream.name, ">")))
-        return [raw for _, found in answer or () for raw in _raw(found)]
+    async def read(self, streams: Sequence[Stream], count: int, block_ms: int | None) -> list[list[Raw]]:
+        """New entries of each, in order. Waits for the first one of the last stream, unless there is no `block_ms`.
+        Raises NoGroup: some may have been taken from the others then."""
+        commands = []
+        for stream in streams:
+            words: list[Any] = ["XREADGROUP", "GROUP", stream.group, self._consumer, "COUNT", count]
+            if block_ms is not None and stream is streams[-1]:
+                words += ["BLOCK", block_ms]
+            commands.append(Command((*words, "STREAMS", stream.name, ">")))
+        answers = await self.link.run(commands)
+        return [[raw for _, found in answer or () for raw in _raw(found)] for answer in answers]
 
-    async def _in_group(self, stream: Stream, command: Command) -> list[Any]:
-        """The group is made when it is not there: the first time, or after Redis lost everything."""
-        try:
-            return await self.link.run([command])
-        except NoGroup:
-            await self.link.run([MAKE_GROUP.call([stream.name], stream.group)])
-        return await self.link.run([command])
+    async def make_groups(self, streams: Sequence[Stream]) -> None:
+        """The first time, or after Redis lost everything."""
+        await self.link.run([MAKE_GROUP.call([stream.name], stream.group) for stream in streams])
 
     async def lengths(self, shards: Sequence[int]) -> dict[int, tuple[int, int, int]]:
         """Per shard: how many are accepted, to be saved, dead."""
         names = [(self.accepted(shard).name, self.to_save(shard).name, self.dead(shard)) for shard in shards]
         answers = await self.link.run([Command(("XLEN", name)) for three in names for name in three])
         return {shard: (*answers[3 * i : 3 * i + 3],) for i, shard in enumerate(shards)}
+
+    async def pending(self, shards: Sequence[int]) -> tuple[int, int]:
+        """How many entries of these shards were taken and not finished: accepted, to be saved."""
+        streams = [stream for shard in shards for stream in (self.accepted(shard), self.to_save(shard))]
+        try:
+            answers = await self.link.run([Command(("XPENDING", stream.name, stream.group)) for stream in streams])
+        except NoGroup:
+            return 0, 0
+        counts = [_pending(answer) for answer in answers]
+        return sum(counts[::2]), sum(counts[1::2])
+
+    async def join(self, ttl_s: float, stay: bool = True) -> int:
+        """Say that this instance saves (or does no longer); how many do."""
+        command = JOIN.call([f"{self._prefix}nexo:workers"], self._consumer, int(ttl_s * 1000), int(stay))
+        (count,) = await self.link.run([command])
+        return int(count)
 
     # -- finishing -------------------------------------------------------------------------------------------
 
@@ -157,26 +191,33 @@ class Streams:
                     SETTLED_TTL_MS,
                 )
             )
-        answers = await self.link.run(commands)
+        answers = await self.link.run(commands) if commands else []
         return [decode_address(answer.decode()) if answer else None for answer in answers]
 
     async def move(self, shard: int, entries: Sequence[Entry]) -> None:
         """Delivered: on to those who save."""
+        if not entries:
+            return
         accepted = self.accepted(shard)
         keys = [accepted.name, self.to_save(shard).name]
         await self.link.run(
             [MOVE.call(keys, accepted.group, entry.entry_id, *encode_entry(entry)) for entry in entries]
         )
 
-    async def bury(self, shard: int, raw: Raw, reason: str) -> None:
-        """Keep an entry with the reason why it was not saved; it is still in its stream after this."""
-        fields = {**raw.fields, b"reason": reason.encode()}
-        await self.link.run([BURY.call([self.dead(shard)], self.settings.dead_max, *_flat(fields))])
-
-    async def discard(self, stream: Stream, entry_id: str) -> None:
-        """Remove an entry that nobody can read, and so nobody can finish."""
-        ack = Command(("XACK", stream.name, stream.group, entry_id))
-        await self.link.run([ack, Command(("XDEL", stream.name, entry_id))])
+    async def bury(self, stream: Stream, shard: int, raw: Raw, draft: Draft | None, reason: str) -> Address | None:
+        """An entry goes from its stream to the dead letters, with the reason why it was not saved; who is to be
+        told. Without a draft nobody could read it."""
+        keys = [stream.name, self.dead(shard), self._unsaved(shard)]
+        if draft is not None:
+            keys.append(self._claim(shard, draft))
+            named = (draft.conversation_id, str(draft.server_msg_id))
+        else:
+            named = (raw.fields.get(b"conversation_id", b"").decode(errors="replace"), "")
+        fields = _flat({**raw.fields, b"reason": reason.encode()})
+        kept = self.settings.dead_max
+        command = BURY.call(keys, stream.group, raw.entry_id, *named, "internal_error", SETTLED_TTL_MS, kept, *fields)
+        (answer,) = await self.link.run([command])
+        return decode_address(answer.decode()) if answer else None
 
     # -- dead letters ----------------------------------------------------------------------------------------
 
@@ -203,6 +244,10 @@ def _raw(found: Sequence[tuple[bytes | None, Mapping[bytes, bytes]]]) -> list[Ra
 
 def _flat(fields: Mapping[bytes, bytes]) -> list[bytes]:
     return [part for pair in fields.items() for part in pair]
+
+
+def _pending(answer: Any) -> int:
+    return int(answer["pending"] if isinstance(answer, dict) else answer[0])
 
 
 def _fate(answer: list[bytes]) -> Fate:

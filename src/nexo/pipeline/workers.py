@@ -1,10 +1,15 @@
-"""The shards of this process: taken from the database, held while it lives, worked on one task each."""
+"""The shards of this process: taken from the database, held while it lives, worked on one task each.
+
+Instances share them evenly: whoever saves says so in Redis, and whoever holds more than its part finishes what it
+has taken and lets go of the rest. That is only a hint; who owns a shard is a row in the database.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 
 import structlog
 
@@ -17,7 +22,8 @@ from nexo.ports import OwnerStore
 
 log = structlog.get_logger()
 
-LOOK_S = 5.0  # for entries that were left when two-phase was switched off
+LOOK_S = 1.0  # for shards that nobody holds
+DRAIN_LOOK_S = 5.0  # for entries that were left when two-phase was switched off
 STOP_S = 5.0
 
 
@@ -38,7 +44,9 @@ class Workers:
         self._make_worker = make_worker
         self._meter = meter
         self._ttl_s = streams.settings.owner_ttl_s
+        self._shards = streams.settings.shards
         self._held: dict[int, int] = {}  # shard → epoch
+        self._renewed_at = 0.0  # before the database was asked to
         self._running: dict[int, tuple[ShardWorker, asyncio.Task[None]]] = {}
         self._task: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
@@ -51,49 +59,91 @@ class Workers:
         self._stopping.set()
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
-        await self._lose(list(self._running), STOP_S)
-        if self._held:
-            with contextlib.suppress(NexoError):
-                await self._owners.release(self._owner, self._held)
-            self._held = {}
+            with contextlib.suppress(BusDown):
+                await self._streams.join(self._ttl_s, stay=False)
+        with contextlib.suppress(NexoError):
+            await self._let_go(list(self._held))
+
+    def surely_holds(self, shard: int, epoch: int) -> bool:
+        """By this process's own clock: while it stood still, it may have lost everything."""
+        return self._held.get(shard) == epoch and time.monotonic() - self._renewed_at < self._ttl_s
 
     async def _run(self) -> None:
-        renewed_at = 0.0
-        loop = asyncio.get_running_loop()
         while not self._stopping.is_set():
             try:
-                if self._is_enabled or self._held or await self._something_left():
-                    await self._hold()
-                    renewed_at = loop.time()
-                    await self._measure()
-                    if not self._is_enabled and not await self._something_left():
-                        await self._let_go()
+                await self._look()
             except NexoError as error:
                 log.warning("shards_not_renewed", error=error.name)
-                if loop.time() - renewed_at > self._ttl_s:  # another one may have them by now
-                    await self._lose(list(self._running), 0)
-                    self._held = {}
+                if time.monotonic() - self._renewed_at > self._ttl_s:  # another one may have them by now
+                    await self._lose(list(self._held), 0)
             except BusDown:
                 pass
             except Exception:
                 log.exception("workers_failed")
-            pause_s = self._ttl_s / 3 if self._is_enabled or self._held else LOOK_S
+            look_s = LOOK_S if self._is_enabled else DRAIN_LOOK_S
+            pause_s = min(look_s, self._ttl_s / 3) if self._is_enabled or self._held else look_s
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), pause_s)
 
-    async def _hold(self) -> None:
-        """Keep what is held, take what nobody holds, and see that each is worked on."""
-        if self._held:
-            kept = await self._owners.renew(self._owner, self._held, self._ttl_s)
-            lost = self._held.keys() - kept
-            if lost:
-                log.warning("shards_lost", shards=sorted(lost))
-                await self._lose(list(lost), 0)
-                self._held = {shard: epoch for shard, epoch in self._held.items() if shard in kept}
-        taken = await self._owners.take(self._owner, self._streams.settings.shards, self._ttl_s)
+    async def _look(self) -> None:
+        await self._renew()
+        if self._is_enabled:
+            await self._share(await self._others())
+        else:
+            await self._drain()
+        self._see_to_it()
+        await self._measure()
+
+    # -- holding ---------------------------------------------------------------------------------------------
+
+    async def _renew(self) -> None:
+        now = time.monotonic()
+        if not self._held or now - self._renewed_at < self._ttl_s / 3:
+            return
+        kept = await self._owners.renew(self._owner, self._held, self._ttl_s)
+        self._renewed_at = now
+        lost = self._held.keys() - kept
+        if lost:
+            log.warning("shards_lost", shards=sorted(lost))
+            await self._lose(lost, 0)
+
+    async def _others(self) -> int:
+        """How many save, this one included; without Redis there is nothing to share either."""
+        try:
+            return max(1, await self._streams.join(max(self._ttl_s, 2 * LOOK_S)))
+        except BusDown:
+            return 1
+
+    async def _share(self, workers: int) -> None:
+        fair = -(-self._shards // workers)
+        if len(self._held) > fair:
+            excess = sorted(self._held)[fair:]
+            log.info("shards_given_away", shards=excess, workers=workers)
+            await self._let_go(excess)
+        elif free := await self._owners.free(self._shards):
+            await self._take(free, fair - len(self._held))
+
+    async def _drain(self) -> None:
+        """Two-phase is switched off here: only what was left, and what nobody else sees to."""
+        lengths = await self._streams.lengths(range(self._shards))
+        left = {shard for shard, (accepted, to_save, _) in lengths.items() if accepted or to_save}
+        done = [shard for shard in self._held if shard not in left]
+        if done:
+            await self._let_go(done)
+        if left and (free := left.intersection(await self._owners.free(self._shards))):
+            await self._take(free, len(free))
+
+    async def _take(self, shards: Iterable[int], at_most: int) -> None:
+        now = time.monotonic()
+        taken = await self._owners.take(self._owner, list(shards), self._ttl_s, at_most)
         if taken:
             log.info("shards_taken", shards=sorted(taken))
+            if not self._held:
+                self._renewed_at = now
             self._held |= taken
+
+    def _see_to_it(self) -> None:
+        """Each shard that is held is worked on."""
         for shard, epoch in self._held.items():
             running = self._running.get(shard)
             if running is None or running[1].done():
@@ -102,7 +152,17 @@ class Workers:
                 worker = self._make_worker(shard, epoch)
                 self._running[shard] = worker, asyncio.get_running_loop().create_task(worker.run())
 
-    async def _lose(self, shards: list[int], patience_s: float) -> None:
+    # -- letting go ------------------------------------------------------------------------------------------
+
+    async def _let_go(self, shards: list[int]) -> None:
+        """Finish what was taken, then tell the database. Should that fail, they end by themselves."""
+        held = {shard: self._held[shard] for shard in shards}
+        await self._lose(shards, STOP_S)
+        if held:
+            await self._owners.release(self._owner, held)
+
+    async def _lose(self, shards: Iterable[int], patience_s: float) -> None:
+        shards = list(shards)
         lost = [self._running.pop(shard) for shard in shards if shard in self._running]
         for worker, _ in lost:
             worker.stop()
@@ -112,19 +172,14 @@ class Workers:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def _let_go(self) -> None:
-        await self._lose(list(self._running), STOP_S)
-        await self._owners.release(self._owner, self._held)
-        self._held = {}
-        self._meter.shards = 0
-
-    async def _something_left(self) -> bool:
-        lengths = await self._streams.lengths(range(self._streams.settings.shards))
-        return any(accepted or to_save for accepted, to_save, _ in lengths.values())
+        for shard in shards:
+            self._held.pop(shard, None)
 
     async def _measure(self) -> None:
-        lengths = await self._streams.lengths(list(self._held))
+        shards = list(self._held)
+        lengths = await self._streams.lengths(shards) if shards else {}
         for i, name in enumerate(("accepted", "to_save", "dead")):
             self._meter.lengths[name] = sum(three[i] for three in lengths.values())
-        self._meter.shards = len(self._held)
+        pending = await self._streams.pending(shards) if shards else (0, 0)
+        self._meter.pending["accepted"], self._meter.pending["to_save"] = pending
+        self._meter.shards = len(shards)

@@ -2,29 +2,35 @@
 
 An owner holds a shard for a while and renews it. Its epoch is what counts: it grows with every change of
 owner, and a save names the epoch under which its message was taken, so an owner that was paused and has lost
-the shard meanwhile cannot store anything any more (`fences`).
+the shard meanwhile cannot store anything any more (`batch.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from nexo.store.engine import NOW, Script, do
 from nexo.store.engine import rows as query
 from nexo.store.sql import Sql
 
 
-def take(sql: Sql, owner: str, shards: int, ttl_ms: int, at_most: int) -> Script[dict[int, int]]:
-    """Up to so many shards that nobody holds, with their new epochs."""
+def free(shards: int) -> Script[list[int]]:
+    """Those that nobody holds."""
+    now_ms = yield NOW
+    found = yield query("SELECT shard,expires_at FROM stream_owners")
+    held = {shard for shard, expires_at in found if expires_at > now_ms}
+    return [shard for shard in range(shards) if shard not in held]
+
+
+def take(sql: Sql, owner: str, shards: Collection[int], ttl_ms: int, at_most: int) -> Script[dict[int, int]]:
+    """Shards that nobody holds, with their new epochs: up to so many, and all that were left alone for long."""
     now_ms = yield NOW
     found = yield query(f"SELECT shard,expires_at,epoch FROM stream_owners ORDER BY shard{sql.for_update}")
     known = {row[0]: (row[1], row[2]) for row in found}
     taken: dict[int, int] = {}
-    for shard in range(shards):
-        if len(taken) >= at_most:
-            break
+    for shard in sorted(shards):
         expires_at, epoch = known.get(shard, (0, 0))
-        if expires_at > now_ms:
+        if expires_at > now_ms or (len(taken) >= at_most and now_ms - expires_at <= ttl_ms):
             continue
         taken[shard] = epoch + 1
         if shard in known:
@@ -57,13 +63,8 @@ def renew(sql: Sql, owner: str, held: Mapping[int, int], ttl_ms: int) -> Script[
 
 
 def release(owner: str, held: Mapping[int, int]) -> Script[None]:
+    now_ms = yield NOW
     for shard, epoch in sorted(held.items()):
-        yield do("UPDATE stream_owners SET expires_at=0 WHERE shard=? AND owner=? AND epoch=?", shard, owner, epoch)
-
-
-def live_owners() -> Script[list[tuple[int, str, int, int]]]:
-    """Every shard with its owner, epoch and end."""
-    found: Sequence[tuple[int, str, int, int]] = yield query(
-        "SELECT shard,owner,epoch,expires_at FROM stream_owners ORDER BY shard"
-    )
-    return [tuple(row) for row in found]  # type: ignore[misc]
+        yield do(
+            "UPDATE stream_owners SET expires_at=? WHERE shard=? AND owner=? AND epoch=?", now_ms, shard, owner, epoch
+        )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nexo.core import policy
-from nexo.core.model import Conversation, Draft, Member
+from nexo.core.model import Conversation, Draft, Kind, Member
 from nexo.errors import NexoError
+from nexo.ports import Permission
 from nexo.store import rows
 from nexo.store.engine import NOW, Script
 from nexo.store.engine import rows as query
@@ -15,8 +16,7 @@ from nexo.store.sql import Sql
 KEYS_AT_ONCE = 100
 
 
-def may_send(sql: Sql, drafts: Sequence[Draft]) -> Script[list[bool]]:
-    """A single chat that does not exist yet has no members: nobody may send there, as far as is known."""
+def may_send(sql: Sql, drafts: Sequence[Draft]) -> Script[list[Permission]]:
     now_ms = yield NOW
     chosen = sql.one_of("conversation_id", sorted({draft.conversation_id for draft in drafts}))
     found = yield query(
@@ -42,11 +42,11 @@ def may_send(sql: Sql, drafts: Sequence[Draft]) -> Script[list[bool]]:
 
 def _may_send(
     draft: Draft, conversation: Conversation | None, members: dict[tuple[int, str], Member], now_ms: int
-) -> bool:
+) -> Permission:
     if conversation is None:
-        return False
+        return Permission(None if draft.kind == Kind.SINGLE else False, 0)
     try:
         policy.check_may_send(conversation, members.get((conversation.id, draft.sender_id)), now_ms)
     except NexoError:
-        return False
-    return True
+        return Permission(False, conversation.member_epoch)
+    return Permission(True, conversation.member_epoch)

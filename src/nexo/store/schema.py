@@ -243,7 +243,7 @@ node_leases = Table(
     number("last_ms"),
 )
 
-stream_owners = Table(  # who saves what was accepted into a shard; see pipeline/owning.py
+stream_owners = Table(  # who saves what was accepted into a shard; see owners.py
     "stream_owners",
     metadata,
     Column("shard", Integer, primary_key=True, autoincrement=False),

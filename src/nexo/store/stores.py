@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,7 +26,7 @@ from nexo.core.visibility import Ranges, visible_head
 from nexo.errors import NexoError
 from nexo.ids import is_user_id, new_group_id
 from nexo.metrics.families import Sample
-from nexo.ports import ActiveSince, Audience, GroupChange, GroupDraft, Located, Recall, Settings
+from nexo.ports import ActiveSince, Audience, GroupChange, GroupDraft, Located, Permission, Recall, Settings
 from nexo.store import canary, groups, history, listing, owners, permission, recall
 from nexo.store.committer import Committer
 from nexo.store.committer import Settings as CommitterSettings
@@ -47,7 +47,7 @@ class SqlMessages:
         self._recall = config.recall
         self._max_bytes = config.pull.max_bytes
 
-    async def may_send(self, drafts: Sequence[Draft]) -> list[bool]:
+    async def may_send(self, drafts: Sequence[Draft]) -> list[Permission]:
         return await self._database.look(lambda: permission.may_send(self._sql, drafts))
 
     def submit(self, draft: Draft, answer: Callable[[Sent | NexoError], None]) -> None:
@@ -174,11 +174,14 @@ class SqlOwners:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def take(self, owner: str, shards: int, ttl_s: float) -> dict[int, int]:
+    async def free(self, shards: int) -> list[int]:
+        return await self._database.look(lambda: owners.free(shards))
+
+    async def take(self, owner: str, shards: Collection[int], ttl_s: float, at_most: int) -> dict[int, int]:
         while True:
             try:
                 return await self._database.change(
-                    lambda: owners.take(self._database.sql, owner, shards, int(ttl_s * 1000), shards)
+                    lambda: owners.take(self._database.sql, owner, shards, int(ttl_s * 1000), at_most)
                 )
             except Conflict:  # another instance that takes its first ones at the same moment
                 continue
