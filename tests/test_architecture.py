@@ -55,7 +55,7 @@ HOMES = {
     "redis": ("nexo.bus", "nexo.pipeline"),
     "picows": ("nexo.gateway.picows_link",),
     "websockets": ("nexo.gateway.websockets_link", "nexo.client"),
-    "prometheus_client": ("nexo.metrics", "nexo.api.health", "nexo.api.app"),
+    "prometheus_client": ("nexo.metrics",),
 }
 # `core` and `wire` compute; whatever waits, or talks to something, is for others.
 PURE = ("nexo.core", "nexo.wire")

@@ -280,7 +280,7 @@ def make_server(
         online=gateway,
         limits=limits,
         canary=Canary(gateway, core.sending, store.beat),
-        registry=shown.registry,
+        expose=shown.expose,
         meter=http,
         live=live,
         site=Site(config),

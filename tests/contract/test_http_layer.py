@@ -395,12 +395,12 @@ async def test_many_who_ask_at_once_share_one_canary(url: str) -> None:
         assert api.canaries == 1
 
 
-async def test_the_metrics_are_those_of_the_registry(url: str) -> None:
+async def test_the_metrics_are_told(url: str) -> None:
     async with open_api(url) as api:
         answer = await api.get(None, "/metrics")
         assert answer.status == 200
         assert answer.headers["content-type"].startswith("text/plain; version=")
-        assert "nexo_test_total 1.0" in answer.body
+        assert 'nexo_sends_total{result="saved"} 1.0' in answer.body
 
 
 async def test_the_pages_need_nothing_from_elsewhere(url: str) -> None:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import httpx
 import uvicorn
-from prometheus_client import CollectorRegistry, Counter
 from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
@@ -19,6 +18,8 @@ from nexo.api.app import make_api
 from nexo.api.routes import ROUTES, errors_of
 from nexo.app import Core, open_core
 from nexo.core.model import Sent
+from nexo.metrics import families
+from nexo.metrics.exposition import Metrics
 from nexo.ports import GroupChange, Recall
 from nexo.service.accounts import Accounts
 from nexo.service.limits import Limits
@@ -155,8 +156,8 @@ async def open_api(
     async with open_core(config) as core:
         accounts = Accounts(SqlAccounts(core.store.database), config, SECRET)
         api = Api(core, accounts, Limits(config), SilentPublisher())
-        registry = CollectorRegistry()
-        Counter("nexo_test", "To be found again.", registry=registry).inc()
+        metrics = Metrics()
+        metrics.add(lambda: [families.SENDS(1, "saved")])  # to be found again
         app = make_api(
             config=config,
             accounts=accounts,
@@ -168,7 +169,7 @@ async def open_api(
             online=online or SomeOnline(),
             limits=api.limits,
             canary=api.canary,
-            registry=registry,
+            expose=metrics.expose,
         )
         try:
             await api.sign_up(*users)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
 from nexo.api import documentation
 from nexo.api.call import Services
 from nexo.api.dispatch import Dispatch, Page
-from nexo.api.health import Canary, Health
+from nexo.api.health import Canary, Expose, Health
 from nexo.api.middleware import Edge
 from nexo.api.replies import Reply, page_reply
 from nexo.api.routes import ROUTES
@@ -39,7 +38,7 @@ def make_api(
     online: Online,
     limits: Limits,
     canary: Canary,
-    registry: CollectorRegistry,
+    expose: Expose,
     meter: HttpMeter | None = None,
     live: LiveStats | None = None,
     site: ASGIApp | None = None,
@@ -47,7 +46,7 @@ def make_api(
     """The application for the server. `limits` is the same object that the gateway uses; `canary` sends
     something through the real path and returns when it arrived; `site` answers every path that is neither
     the API's nor a page of it (the web client). Logging has to be set up before."""
-    health = Health(canary, registry)
+    health = Health(canary, expose)
     telling = Telling(groups, conversations, acknowledging, limits, publisher)
     live = live or LiveStats(lambda: {"": ()})
     services = Services(

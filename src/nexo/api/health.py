@@ -7,8 +7,6 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 
 import structlog
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import choose_encoder
 
 from nexo.errors import NexoError
 from nexo.metrics import families as f
@@ -17,6 +15,7 @@ from nexo.metrics.families import Sample
 log = structlog.get_logger()
 
 Canary = Callable[[], Awaitable[None]]
+Expose = Callable[[str], tuple[bytes, str]]  # given what the asker accepts
 
 CANARY_TIMEOUT_S = 3.0
 # Anybody may ask, and each canary is a write: those who ask within a second share an answer.
@@ -27,13 +26,13 @@ class Health:
     def __init__(
         self,
         canary: Canary,
-        registry: CollectorRegistry,
+        expose: Expose,
         timeout_s: float = CANARY_TIMEOUT_S,
         pause_s: float = CANARY_PAUSE_S,
     ) -> None:
         """`canary` sends something through the real path and returns when it arrived."""
         self._canary = canary
-        self._registry = registry
+        self._expose = expose
         self._timeout_s = timeout_s
         self._pause_s = pause_s
         self._run: asyncio.Task[str] | None = None
@@ -55,12 +54,11 @@ class Health:
 
     def metrics(self, accept: str) -> tuple[bytes, str]:
         """The text exposition and its content type."""
-        encode, content_type = choose_encoder(accept)
-        return encode(self._registry), content_type
+        return self._expose(accept)
 
     def samples(self) -> Iterable[Sample]:
         if self.is_ready is not None:
-            yield f.READY(self.is_ready)
+            yield f.READY(float(self.is_ready))
             yield f.CANARY(self.canary_s)
 
     async def _try(self) -> str:

@@ -83,8 +83,8 @@ class Host(Protocol):
 class Connection:
     __slots__ = (
         "_acks", "_answers", "_dirty", "_frames", "_held", "_holds", "_inflight", "_out", "_out_bytes", "_parked",
-        "_queued", "_refused", "_requests", "_resync_at", "_touched", "_unblocked", "_violations", "_written",
-        "asks_outcome", "blocked_since", "blocked_taken", "closing", "conn_id", "device_id", "dialect", "ended",
+        "_queued", "_refused", "_requests", "_resync_at", "_touched", "_unblocked", "_violations",
+        "asks_outcome", "blocked_since", "blocked_taken", "bytes_out", "closing", "conn_id", "device_id", "dialect", "ended",
         "frames_out", "heads", "heads_at", "host", "last_ping", "last_seen", "link", "notices", "opened_at",
         "presigned", "remote", "session", "signing_in", "user_id",
     )  # fmt: skip
@@ -113,7 +113,7 @@ class Connection:
         self.notices: dict[str, list[Any]] | None = None  # group notices of the last second
         self._out: list[bytes] = []
         self._out_bytes = 0
-        self._written = 0
+        self.bytes_out = 0
         self._touched = False
         self._answers: dict[str, deque[list[bytes | None]]] | None = None
         self._inflight = 0
@@ -132,10 +132,6 @@ class Connection:
         self._acks = Rate(rules.acks_per_s, rules.acks_per_s)
 
     @property
-    def bytes_out(self) -> int:
-        return self._written
-
-    @property
     def queued(self) -> int:
         """Requests under way or waiting."""
         return self._requests + len(self._queued or ())
@@ -144,7 +140,7 @@ class Connection:
     def taken(self) -> int:
         """How many bytes the client's side has taken so far. What is still buffered says nothing about that:
         answers to earlier requests are added to it meanwhile."""
-        return self._written - self.link.buffered()
+        return self.bytes_out - self.link.buffered()
 
     @property
     def inflight(self) -> int:
@@ -479,7 +475,7 @@ class Connection:
         self._touched = False
         out = self._out
         if out:
-            self._written += self._out_bytes
+            self.bytes_out += self._out_bytes
             self._out_bytes = 0
             self.frames_out += len(out)
             self.link.write(out[0] if len(out) == 1 else b"".join(out))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families
 
 from nexo.metrics import families as f
@@ -47,6 +48,23 @@ def test_openmetrics_is_told_to_those_who_ask_for_it() -> None:
     text, content_type = encode_text(process(3, 2, 0.05), "application/openmetrics-text; version=1.0.0")
     assert content_type.startswith("application/openmetrics-text")
     assert text.endswith(b"# EOF\n")
+
+
+def test_both_formats_say_the_same() -> None:
+    samples = [
+        *process(3, 2, 0.05, 0.5, 5),
+        f.HTTP_REQUESTS(1, 'GET /"\\\n', "200"),
+        f.READY(1.0),
+        *merge_snapshots({"1": encode_snapshot([f.MEMORY(12345678.0)])}),
+    ]
+    plain = encode_text(samples, "application/openmetrics-text;q=0.5,text/plain;q=0.3,*/*;q=0.1")
+    assert plain[1].startswith("text/plain"), "what Prometheus itself asks for is answered by the quick one"
+    other = {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in openmetrics_families(encode_text(samples, "application/openmetrics-text")[0].decode())
+        for sample in family.samples
+    }
+    assert told(plain[0]) == other
 
 
 def test_several_processes_are_one_counters_added_up_and_gauges_apart() -> None:
