@@ -8,12 +8,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness import processes
 from harness.redis_cluster import RedisBehindSentinel, RedisCluster
 from harness.servers import Redis
 from nexo.bus.local import LocalBus
@@ -469,6 +472,45 @@ async def test_an_instance_starts_without_redis_and_joins_later() -> None:
             assert me.listener.losses == ["bus_back"]
         finally:
             await bus.stop()
+
+
+# -- who may use it ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.servers
+async def test_a_redis_with_a_user_a_password_and_tls_is_joined() -> None:
+    folder = make_certificate()
+    with Redis(
+        "appendonly no",
+        f"tls-port {(port := processes.free_port())}",
+        f"tls-cert-file {folder}/cert.pem",
+        f"tls-key-file {folder}/key.pem",
+        f"tls-ca-cert-file {folder}/cert.pem",
+        "tls-auth-clients no",
+        "user nexo on >p@ss/word ~* &* +@all",
+    ):
+        account = "nexo:p%40ss%2Fword"
+        url = f"rediss://{account}@localhost:{port}/0?ssl_ca_certs={folder}/cert.pem"
+        async with joined(url) as (a, b):
+            await b.sign_in("tls.ben", 1)
+            a.bus.publish(b"secret", ["tls.ben"])
+            await b.listener.until(lambda: b.listener.payloads)
+        stranger = make_bus(f"rediss://nexo:wrong@localhost:{port}/0?ssl_ca_certs={folder}/cert.pem")
+        await stranger.start(Listener())
+        assert not stranger._is_up
+        await stranger.stop()
+
+
+def make_certificate() -> Path:
+    """A folder with a key and a certificate for localhost, readable for a server that runs as somebody else."""
+    folder = processes.new_dir("tls")
+    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
+    name = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost")
+    files = ("-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem"))
+    subprocess.run(["openssl", "req", "-x509", *curve, *name, *files], check=True, capture_output=True)
+    for path in (folder, *folder.iterdir()):
+        path.chmod(0o755)
+    return folder
 
 
 # -- what instances share --------------------------------------------------------------------------------------
