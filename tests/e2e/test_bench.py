@@ -183,7 +183,7 @@ async def test_the_scenarios_end_green_and_say_what_they_did(server: ServerProce
         bench("slow-consumers", "--groups", "3", "--members", "6", "--rate", "60", *at_once),
         bench("mixed", "--pairs", "5", "--groups", "2", "--members", "5", "--senders", "2", "--rate", "50",
               "--flap", "0.5", "--flap-every", "1", *at_once),
-        bench("single", "--pairs", "5", "--rate", "50", "--dialect", "request", *at_once),
+        bench("single", "--pairs", "5", "--rate", "50", "--dialect", "request", "--url", server.address, *at_once),
     )  # fmt: skip
     for code, result in (single, group, offline, slow, mixed, request):
         assert (code, result["verdict"]["reasons"]) == (0, []), result["plan"]["scenario"]

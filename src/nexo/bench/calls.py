@@ -14,7 +14,7 @@ import msgspec
 from nexo.bench.websocket import Address
 
 T = TypeVar("T")
-TRIES = 6
+TRIES = 5
 _encode = msgspec.json.Encoder().encode
 
 

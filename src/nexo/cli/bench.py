@@ -27,6 +27,9 @@ from nexo.errors import StartupError
 
 app = typer.Typer(add_completion=False)
 
+_SERVER, _WHO, _LOAD = "The server", "Who takes part", "The load"
+_OWN = "the scenario's"
+_ODD, _VERDICT, _OUTPUT = "Those who are odd", "Proof", "Output"
 EXIT_RED = 1  # something is not accounted for
 
 
@@ -35,56 +38,119 @@ def bench(
     scenario: Annotated[Scenario, typer.Argument(help="What the clients do.")],
     urls: Annotated[
         list[str] | None,
-        typer.Option("--url", help="A running server; again for more instances. None: one is started."),
+        typer.Option(
+            "--url", help="A running server; again for more instances. None: one is started.", rich_help_panel=_SERVER
+        ),
     ] = None,
-    seconds: Annotated[float, typer.Option(help="How long to measure.")] = 10.0,
-    warmup: Annotated[float, typer.Option(help="Seconds before that which are not counted.")] = 1.0,
-    pairs: Annotated[int, typer.Option(help="Pairs of a sender and a receiver.")] = 0,
-    groups: Annotated[int, typer.Option(help="Groups.")] = 0,
-    members: Annotated[int, typer.Option(help="Members of each group.")] = 0,
-    senders: Annotated[int, typer.Option(help="Members of each group who send.")] = 0,
-    connections: Annotated[int, typer.Option(help="Connections, for connect and ping.")] = 0,
-    missed: Annotated[int, typer.Option(help="Messages that each client missed, for those who come back.")] = 0,
-    preload: Annotated[int, typer.Option(help="Messages that are stored before anything is measured.")] = 0,
+    seconds: Annotated[float, typer.Option(help="How long to measure.", rich_help_panel=_LOAD)] = 10.0,
+    warmup: Annotated[
+        float, typer.Option(help="Seconds before that which are not counted.", rich_help_panel=_LOAD)
+    ] = 1.0,
+    pairs: Annotated[
+        int, typer.Option(help="Pairs of a sender and a receiver.", rich_help_panel=_WHO, show_default=_OWN)
+    ] = 0,
+    groups: Annotated[int, typer.Option(help="Groups.", rich_help_panel=_WHO, show_default=_OWN)] = 0,
+    members: Annotated[int, typer.Option(help="Members of each group.", rich_help_panel=_WHO, show_default=_OWN)] = 0,
+    senders: Annotated[
+        int, typer.Option(help="Members of each group who send.", rich_help_panel=_WHO, show_default=_OWN)
+    ] = 0,
+    connections: Annotated[
+        int, typer.Option(help="Connections, for connect and ping.", rich_help_panel=_WHO, show_default=_OWN)
+    ] = 0,
+    missed: Annotated[
+        int,
+        typer.Option(
+            help="Messages that each client missed, for those who come back.", rich_help_panel=_WHO, show_default=_OWN
+        ),
+    ] = 0,
+    preload: Annotated[
+        int, typer.Option(help="Messages that are stored before anything is measured.", rich_help_panel=_LOAD)
+    ] = 0,
     rate: Annotated[
-        float | None, typer.Option(help="Open loop: messages per second in all, sent on schedule. 0: closed loop.")
+        float | None,
+        typer.Option(
+            help="Open loop: messages per second in all, sent on schedule. 0: closed loop.", rich_help_panel=_LOAD
+        ),
     ] = None,
-    window: Annotated[int | None, typer.Option(help="Closed loop: sends under way per sender (8).")] = None,
-    ramp: Annotated[float, typer.Option(help="Seconds over which the load grows.")] = 0.0,
-    burst: Annotated[int, typer.Option(help="Open loop: so many at once, instead of evenly spread.")] = 1,
-    poisson: Annotated[bool, typer.Option(help="Open loop: random pauses, the same rate on average.")] = False,
-    body: Annotated[int, typer.Option(help="Characters per message; 0: the scenario's own choice.")] = 0,
+    window: Annotated[
+        int | None, typer.Option(help="Closed loop: sends under way per sender (8).", rich_help_panel=_LOAD)
+    ] = None,
+    ramp: Annotated[float, typer.Option(help="Seconds over which the load grows.", rich_help_panel=_LOAD)] = 0.0,
+    burst: Annotated[
+        int, typer.Option(help="Open loop: so many at once, instead of evenly spread.", rich_help_panel=_LOAD)
+    ] = 1,
+    poisson: Annotated[
+        bool, typer.Option(help="Open loop: random pauses, the same rate on average.", rich_help_panel=_LOAD)
+    ] = False,
+    body: Annotated[int, typer.Option(help="Characters per message.", rich_help_panel=_LOAD, show_default=_OWN)] = 0,
     acks: Annotated[
-        Acks | None, typer.Option(help="Delivery receipts: each message, coalesced (ten times a second), or none.")
+        Acks | None,
+        typer.Option(
+            help="Delivery receipts: each message, coalesced (ten times a second), or none.", rich_help_panel=_LOAD
+        ),
     ] = None,
-    flap: Annotated[float, typer.Option(help="Share of connections that are cut and come back.")] = 0.0,
-    flap_every: Annotated[float, typer.Option(help="Seconds between the cuts of one connection.")] = 2.0,
-    slow: Annotated[float, typer.Option(help="Share of receivers that read slowly.")] = 0.0,
-    slow_rate: Annotated[int, typer.Option(help="Bytes per second that they read.")] = 20_000,
-    stalled: Annotated[float, typer.Option(help="Share of receivers that do not read at all.")] = 0.0,
-    dialect: Annotated[DialectName, typer.Option(help="What the clients speak.")] = DialectName.envelope,
-    processes: Annotated[int, typer.Option(help="Generator processes.")] = 1,
+    flap: Annotated[
+        float, typer.Option(help="Share of connections that are cut and come back.", rich_help_panel=_ODD)
+    ] = 0.0,
+    flap_every: Annotated[
+        float, typer.Option(help="Seconds between the cuts of one connection.", rich_help_panel=_ODD)
+    ] = 2.0,
+    slow: Annotated[float, typer.Option(help="Share of receivers that read slowly.", rich_help_panel=_ODD)] = 0.0,
+    slow_rate: Annotated[int, typer.Option(help="Bytes per second that they read.", rich_help_panel=_ODD)] = 20_000,
+    stalled: Annotated[
+        float, typer.Option(help="Share of receivers that do not read at all.", rich_help_panel=_ODD)
+    ] = 0.0,
+    dialect: Annotated[
+        DialectName, typer.Option(help="What the clients speak.", rich_help_panel=_LOAD)
+    ] = DialectName.envelope,
+    processes: Annotated[int, typer.Option(help="Generator processes.", rich_help_panel=_LOAD)] = 1,
     users_file: Annotated[
-        Path | None, typer.Option(help="Existing users, `user_id password` per line, instead of registering some.")
+        Path | None,
+        typer.Option(
+            help="Existing users, `user_id password` per line, instead of registering some.", rich_help_panel=_WHO
+        ),
     ] = None,
-    store: Annotated[str, typer.Option(help="Own server: its database; none: SQLite in a temporary folder.")] = "",
+    store: Annotated[
+        str, typer.Option(help="Own server: its database; none: SQLite in a temporary folder.", rich_help_panel=_SERVER)
+    ] = "",
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="Own server: a setting, e.g. group.strategy.mode=push.")
+        list[str] | None,
+        typer.Option("--set", help="Own server: a setting, e.g. group.strategy.mode=push.", rich_help_panel=_SERVER),
     ] = None,
-    pin: Annotated[bool, typer.Option(help="Own server on one core, generator on the others.")] = False,
+    pin: Annotated[
+        bool, typer.Option(help="Own server on one core, generator on the others.", rich_help_panel=_SERVER)
+    ] = False,
     server_pids: Annotated[
-        list[int] | None, typer.Option("--server-pid", help="Processes whose CPU and memory count (with --url).")
+        list[int] | None,
+        typer.Option(
+            "--server-pid", help="Processes whose CPU and memory count (with --url).", rich_help_panel=_SERVER
+        ),
     ] = None,
-    verify: Annotated[Verify, typer.Option(help="Histories to compare: all, or those of 16 members.")] = Verify.all,
-    drain: Annotated[float, typer.Option(help="Seconds to wait at the end for what is still on its way.")] = 30.0,
-    check: Annotated[bool, typer.Option(help="Own server: run `nexo check` on its store at the end.")] = True,
-    allow_refusals: Annotated[bool, typer.Option(help="Refused sends (rate limits) are no fault.")] = False,
-    find_capacity: Annotated[bool, typer.Option(help="Raise the rate until the objective breaks.")] = False,
-    objective: Annotated[str, typer.Option(help="For --find-capacity, in ms: p99=50, received.p95=20 …")] = "p99=50",
+    verify: Annotated[
+        Verify, typer.Option(help="Histories to compare: all, or those of 16 members.", rich_help_panel=_VERDICT)
+    ] = Verify.all,
+    drain: Annotated[
+        float, typer.Option(help="Seconds to wait at the end for what is still on its way.", rich_help_panel=_VERDICT)
+    ] = 30.0,
+    check: Annotated[
+        bool, typer.Option(help="Own server: run `nexo check` on its store at the end.", rich_help_panel=_VERDICT)
+    ] = True,
+    allow_refusals: Annotated[
+        bool, typer.Option(help="Refused sends (rate limits) are no fault.", rich_help_panel=_VERDICT)
+    ] = False,
+    find_capacity: Annotated[
+        bool, typer.Option(help="Raise the rate until the objective breaks.", rich_help_panel=_VERDICT)
+    ] = False,
+    objective: Annotated[
+        str, typer.Option(help="For --find-capacity, in ms: p99=50, received.p95=20 …", rich_help_panel=_VERDICT)
+    ] = "p99=50",
     json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON; - prints it.")
+        Path | None,
+        typer.Option("--json", metavar="FILE", help="Write the result as JSON; - prints it.", rich_help_panel=_OUTPUT),
     ] = None,
-    html_file: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a report with plots.")] = None,
+    html_file: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a report with plots.", rich_help_panel=_OUTPUT)
+    ] = None,
 ) -> None:
     """Put a server under load and prove that everything it acknowledged is true.
 
