@@ -13,7 +13,7 @@ def test_a_fresh_server_leads_to_a_first_conversation_and_a_group(people: People
     mira = people.window().open()
     mira.page.get_by_role("link", name="Create an account").click()
     mira.register("mira", "Mira Okafor")
-    expect(mira.page.get_by_role("heading", name="Welcome, Mira. The server is yours.")).to_be_visible()
+    expect(mira.page.get_by_role("heading", name="Welcome, Mira.")).to_be_visible()
     jonas = people.window().register("jonas", "Jonas Weber")
     lena = people.window().register("lena", "Lena Petrova")
 

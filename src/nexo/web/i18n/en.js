@@ -28,8 +28,8 @@ export default {
   session_ended: "Your session has ended. Sign in again; unsent messages are kept.",
   start_failed: "Nexo could not start",
   // first steps, and nothing to show
-  fresh_title: "Welcome, {name}. The server is yours.",
-  fresh_text: "It is running and it is empty. Three steps make it useful.",
+  fresh_title: "Welcome, {name}.",
+  fresh_text: "The server is running, and there is nothing here yet. Three steps make it useful.",
   step_account: "Your account",
   step_account_text: "Signed in as {id}.",
   step_people: "Bring people in",

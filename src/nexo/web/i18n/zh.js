@@ -28,8 +28,8 @@ export default {
   session_ended: "登录已失效，请重新登录；未发送的消息会保留。",
   start_failed: "Nexo 无法启动",
   // first steps, and nothing to show
-  fresh_title: "欢迎，{name}。这台服务器归你了。",
-  fresh_text: "它已在运行，还没有内容。三步就能用起来。",
+  fresh_title: "欢迎，{name}。",
+  fresh_text: "服务器已在运行，这里还没有内容。三步就能用起来。",
   step_account: "你的账号",
   step_account_text: "已登录为 {id}。",
   step_people: "邀请大家",

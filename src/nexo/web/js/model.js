@@ -196,6 +196,14 @@ export class Model extends Emitter {
     if (text !== undefined && text !== message.content && message.status === 0) this.#filtered.add(message.clientMsgId);
   }
 
+  /** How far an own message has come: as the SDK was told, or as this page asked. @param {any} conversation @param {any} message */
+  stateOf(conversation, message) {
+    const told = conversation.stateOf(message) ?? "saved";
+    if (conversation.type === "single" || told === "read" || message.seq === null) return told;
+    const asked = this.receipts.state(conversation.id, message.seq);
+    return asked === "saved" ? told : asked;
+  }
+
   /** The server stored other words than were written. @param {string | null} clientMsgId */
   wasFiltered(clientMsgId) {
     return this.#filtered.has(clientMsgId);

@@ -20,6 +20,16 @@ export class GroupReceipts {
     for (const userId of found.read) this.advance(conversationId, userId, "read", seq);
   }
 
+  /** How far an own message has come with at least one member. @param {string} conversationId @param {number} seq */
+  state(conversationId, seq) {
+    let state = "saved";
+    for (const at of this.#cursors.get(conversationId)?.values() ?? []) {
+      if (at.read >= seq) return "read";
+      if (at.delivered >= seq) state = "delivered";
+    }
+    return state;
+  }
+
   /** @param {string} conversationId @param {number} seq */
   readers(conversationId, seq) {
     let count = 0;

@@ -41,6 +41,7 @@ export function openPopover(anchor, content, more = {}) {
   const close = (refocus = true) => {
     if (open?.content !== content) return;
     open = null;
+    grown.disconnect();
     content.remove();
     shade?.remove();
     document.removeEventListener("pointerdown", outside, true);
@@ -57,6 +58,9 @@ export function openPopover(anchor, content, more = {}) {
   window.addEventListener("resize", onresize);
   if (shade) home.append(shade);
   home.append(content);
+  // What is loaded after it has opened makes it grow.
+  const grown = new ResizeObserver(() => place(content, anchor, more.point));
+  if (!narrow) grown.observe(content);
   if (!narrow) place(content, anchor, more.point);
   if (anchor.hasAttribute("aria-expanded")) anchor.setAttribute("aria-expanded", "true");
   open = { content, close };

@@ -48,7 +48,7 @@ function draw(content, model, message, found, limit) {
   ];
   const list = people.slice(0, limit).map(([userId, state]) => {
     const sign = state === "saved" ? null : tick(state);
-    return h("li", null, avatar(model.personFace(userId), "s24"), h("span", { class: "ell" }, model.people.name(userId)), sign);
+    return h("li", null, avatar({ ...model.personFace(userId), online: false }, "s24"), h("span", { class: "ell" }, model.people.name(userId)), sign);
   });
   const more =
     people.length > limit &&

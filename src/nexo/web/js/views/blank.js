@@ -11,9 +11,12 @@ import { rich, t } from "../i18n.js";
 export const isFresh = (model) => model.listLoaded && model.client.conversations.length === 0;
 
 /** @param {any} model */
+export const nameOf = (model) => model.me.nickname || model.userId;
+
+/** @param {any} model */
 export function blankView(model) {
   const fresh = isFresh(model);
-  return h("main", { class: "blank", "aria-label": "Nexo", dataset: { fresh: fresh ? "yes" : "no" } }, fresh ? firstSteps(model) : hint());
+  return h("main", { class: "blank", "aria-label": "Nexo", dataset: { fresh: fresh ? "yes" : "no", name: nameOf(model) } }, fresh ? firstSteps(model) : hint());
 }
 
 function hint() {
@@ -28,7 +31,7 @@ function hint() {
 }
 
 function firstSteps(model) {
-  const name = model.me.nickname || model.userId;
+  const name = nameOf(model);
   const address = location.origin;
   const copy = async () => {
     try {

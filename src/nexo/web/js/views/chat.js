@@ -137,7 +137,9 @@ export class ChatView {
     if (this.#marks.newAfter !== null && first > this.#marks.newAfter + 1 && conversation.hasEarlier !== false) {
       await conversation.loadAround(this.#marks.newAfter + 1, PAGE);
     } else if (messages.length === 0) {
-      await conversation.loadLatest();
+      await conversation.loadLatest(PAGE);
+    } else if (conversation.hasEarlier && messages.length < PAGE) {
+      await conversation.loadEarlier(PAGE); // what is new needs something to stand below
     }
   }
 

@@ -15,7 +15,7 @@ export function rowModel(model, conversation) {
     ? { senderId: model.userId, sendAt: pending.createdAt, status: 0, msgType: pending.msgType, content: pending.content }
     : conversation.lastMessage;
   const isMine = last && last.senderId === model.userId && !isEvent(last) && last.status !== 1;
-  const state = !isMine ? "" : pending ? pending.state : conversation.stateOf(last);
+  const state = !isMine ? "" : pending ? pending.state : model.stateOf(conversation, last);
   const draft = conversation.id === model.openId ? "" : model.drafts.text(conversation.id);
   return {
     id: conversation.id,

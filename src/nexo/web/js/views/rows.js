@@ -98,7 +98,7 @@ export function buildRows(model, conversation, marks) {
   if (!conversation.hasEarlier && inGroup && conversation.minSeq > 1) rows.push({ kind: "line", key: "joined", text: t("history_starts") });
   for (const message of conversation.messages) {
     if (message.msgType === RECALL_EVENT) continue;
-    add(message, message.senderId === me ? conversation.stateOf(message) : "saved");
+    add(message, message.senderId === me ? model.stateOf(conversation, message) : "saved");
   }
   for (const outgoing of conversation.pending) add(asMessage(outgoing, conversation, me), outgoing.state);
   for (const id of model.withdrawn(conversation.id)) rows.push({ kind: "line", key: `w${id}`, text: t("withdrawn") });

@@ -10,7 +10,7 @@ import { clock } from "../format.js";
 import { t } from "../i18n.js";
 import { startNotifying } from "../notify.js";
 import { currentRoute, go } from "../router.js";
-import { blankView, isFresh } from "./blank.js";
+import { blankView, isFresh, nameOf } from "./blank.js";
 import { ChatView } from "./chat.js";
 import { Panel } from "./panel.js";
 import { Sidebar } from "./sidebar.js";
@@ -107,7 +107,9 @@ export class Shell {
 
   /** The first conversation ends the first steps, and the other way round. */
   #listChanged() {
-    if (this.#blank && (this.#blank.dataset.fresh === "yes") !== isFresh(this.model)) this.#showBlank(true);
+    if (!this.#blank) return;
+    const { fresh, name } = this.#blank.dataset;
+    if ((fresh === "yes") !== isFresh(this.model) || (fresh === "yes" && name !== nameOf(this.model))) this.#showBlank(true);
   }
 
   // -- the session ---------------------------------------------------------------------------------------
