@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from harness.cluster import Cluster, cluster
 from harness.server_process import ServerProcess
 
 
@@ -13,4 +14,17 @@ from harness.server_process import ServerProcess
 def server() -> Iterator[ServerProcess]:
     """A server with the embedded database and no limits. Everybody in it is a stranger to other tests."""
     with ServerProcess() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def three_on_mariadb() -> Iterator[Cluster]:
+    """Three instances that behave as one server, without limits."""
+    with cluster("mariadb") as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def three_on_postgresql() -> Iterator[Cluster]:
+    with cluster("postgresql") as running:
         yield running

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
 from e2e.test_groups_live import *  # noqa: F403
 from e2e.test_groups_live import of_group
 from harness.chat import Client, meet
-from harness.cluster import Cluster, cluster
+from harness.cluster import Cluster
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.xdist_group("three-on-postgresql")]
 
 
 async def test_who_is_let_in_while_messages_flow_gets_the_sync_entry_first_and_then_all(server: Cluster) -> None:
@@ -46,6 +45,5 @@ async def test_who_is_let_in_while_messages_flow_gets_the_sync_entry_first_and_t
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Cluster]:
-    with cluster("postgresql") as running:
-        yield running
+def server(three_on_postgresql: Cluster) -> Cluster:
+    return three_on_postgresql

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
 from e2e.test_typing_and_presence import *  # noqa: F403
 from harness.chat import meet
-from harness.cluster import Cluster, cluster
+from harness.cluster import Cluster
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.xdist_group("three-on-mariadb")]
 
 
 async def test_who_is_blocked_types_unseen(server: Cluster) -> None:
@@ -26,6 +25,5 @@ async def test_who_is_blocked_types_unseen(server: Cluster) -> None:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Cluster]:
-    with cluster("mariadb") as running:
-        yield running
+def server(three_on_mariadb: Cluster) -> Cluster:
+    return three_on_mariadb

@@ -9,13 +9,12 @@ import pytest
 from e2e.test_session_policies import *  # noqa: F403
 from harness.cluster import Cluster, cluster
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.xdist_group("three-on-mariadb")]
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Cluster]:
-    with cluster("mariadb") as running:
-        yield running
+def server(three_on_mariadb: Cluster) -> Cluster:
+    return three_on_mariadb
 
 
 @pytest.fixture(scope="module")

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from e2e.test_sync import *  # noqa: F403
-from harness.cluster import Cluster, cluster
+from harness.cluster import Cluster
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.xdist_group("three-on-mariadb")]
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Cluster]:
-    with cluster("mariadb") as running:
-        yield running
+def server(three_on_mariadb: Cluster) -> Cluster:
+    return three_on_mariadb

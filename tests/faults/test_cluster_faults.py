@@ -13,11 +13,11 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from harness.cluster import Cluster, cluster
+from harness.cluster_talkers import company
 from harness.migrated import migrate_database
 from harness.proxy import proxy_to
 from harness.server_process import ServerProcess
 from harness.servers import MariaDb, Postgres, Redis
-from harness.talkers import company
 
 pytestmark = pytest.mark.servers
 
