@@ -1,4 +1,4 @@
-"""One browser for all of them, one server per file."""
+"""One browser and one server per file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.browser import Api, People, chromium
 from harness.server_process import ServerProcess
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is open, Playwright's event loop runs, and no coroutine test can
 def browser() -> Iterator[Browser]:
     with chromium() as running:
         yield running
