@@ -123,3 +123,31 @@ export function isTextField(target) {
 /** A mouse or another pointer that hits small things; fingers get no keyboard they did not ask for. */
 export const pointerIsFine = () => matchMedia("(pointer: fine)").matches;
 export const isNarrow = () => matchMedia("(max-width: 720px)").matches;
+
+/**
+ * Holds a redrawing back while something inside is pressed: a browser makes no click of a press whose target is gone,
+ * and a selection that is being made would be lost.
+ * @param {HTMLElement} element @param {() => void} redraw
+ * @returns {() => boolean} call it before drawing: true means not now, `redraw` is called afterwards
+ */
+export function holdWhilePressed(element, redraw) {
+  let isPressed = false;
+  let isWanted = false;
+  const release = () => {
+    if (!isPressed) return;
+    // the click comes after this
+    setTimeout(() => {
+      isPressed = false;
+      if (isWanted) redraw();
+      isWanted = false;
+    });
+  };
+  element.addEventListener("pointerdown", () => {
+    isPressed = true;
+    for (const name of ["pointerup", "pointercancel", "blur"]) window.addEventListener(name, release, { once: true });
+  });
+  return () => {
+    isWanted ||= isPressed;
+    return isPressed;
+  };
+}

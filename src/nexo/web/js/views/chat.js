@@ -6,7 +6,7 @@ import { openMenu } from "../components/menu.js";
 import { toast } from "../components/toast.js";
 import { conversationMenu } from "../dialogs/conversation.js";
 import { openReceipts } from "../dialogs/receipts.js";
-import { button, fill, h, icon, iconButton, pointerIsFine } from "../dom.js";
+import { button, fill, h, holdWhilePressed, icon, iconButton, pointerIsFine } from "../dom.js";
 import { Endings, soon } from "../emitter.js";
 import { counted, dayName, shortName } from "../format.js";
 import { t } from "../i18n.js";
@@ -35,6 +35,7 @@ export class ChatView {
   #marks = { newAfter: /** @type {number | null} */ (null), newCount: 0 };
   #update = soon(() => this.#draw());
   #hasEnded = false;
+  #isHeld = () => false;
 
   /** @param {any} model @param {any} conversation */
   constructor(model, conversation) {
@@ -63,7 +64,7 @@ export class ChatView {
       model.on("connection", () => (this.#failed && model.isConnected ? this.#open() : this.#update())),
       model.on("receipt", (id) => id === conversation.id && this.#update()),
       model.on("withdrawn", (id) => id === conversation.id && this.#update()),
-      model.on("presence", () => this.#drawHeader()),
+      model.on("presence", this.#update),
       model.on("blocked", this.#update),
       model.people.on("change", () => this.#renamed()),
       model.groups.on("change", () => this.#update()),
@@ -82,6 +83,7 @@ export class ChatView {
     });
     log.list.addEventListener("click", (event) => this.#clicked(event));
     log.element.addEventListener("keydown", (event) => this.#key(event));
+    this.#isHeld = holdWhilePressed(this.element, this.#update);
     this.#listenToLongPress();
   }
 
@@ -169,7 +171,7 @@ export class ChatView {
   // -- drawing -------------------------------------------------------------------------------------------
 
   #draw() {
-    if (this.#hasEnded) return;
+    if (this.#hasEnded || this.#isHeld()) return;
     const { conversation, log } = this;
     const rows = buildRows(this.model, conversation, this.#marks);
     const follow = this.#wantsFollow || (log.follows && !conversation.hasLater);
@@ -186,7 +188,7 @@ export class ChatView {
   }
 
   #renamed() {
-    this.log.redraw();
+    this.log.spoil();
     this.#update();
   }
 

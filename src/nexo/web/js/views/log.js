@@ -91,10 +91,9 @@ export class Log extends Emitter {
     return [Math.max(0, this.from + shift), Math.min(this.rows.length, this.to + shift)];
   }
 
-  /** Everything that is drawn is drawn again: a name or the language has changed. */
-  redraw() {
+  /** What is drawn has to be drawn again at the next `show`: a name has changed. */
+  spoil() {
     for (const drawn of this.#drawn.values()) drawn.isStale = true;
-    this.#draw(this.from, this.to, { follow: this.follows });
   }
 
   // -- drawing -------------------------------------------------------------------------------------------

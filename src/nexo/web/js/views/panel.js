@@ -4,7 +4,7 @@ import { avatar } from "../components/avatar.js";
 import { toast } from "../components/toast.js";
 import { askBlock, hide, setMuted, setPinned } from "../dialogs/conversation.js";
 import { askDismiss, askLeave, muteAll, openEditGroup, openInvite, openMemberMenu, openRequests } from "../dialogs/group.js";
-import { button, fill, h, icon, iconButton } from "../dom.js";
+import { button, fill, h, holdWhilePressed, icon, iconButton } from "../dom.js";
 import { Endings, soon } from "../emitter.js";
 import { counted } from "../format.js";
 import { t } from "../i18n.js";
@@ -15,6 +15,7 @@ const MEMBERS_FIRST = 100;
 export class Panel {
   #ends = new Endings();
   #shownMembers = MEMBERS_FIRST;
+  #isHeld = () => false;
   #update = soon(() => this.#draw());
 
   /** @param {any} model @param {any} conversation */
@@ -26,6 +27,7 @@ export class Panel {
     this.bar = h("div", { class: "bar" });
     this.body = h("div", { class: "scroll" });
     this.element = h("aside", { class: "panel", "aria-label": this.title }, this.bar, this.body);
+    this.#isHeld = holdWhilePressed(this.element, this.#update);
     this.#ends.add(
       conversation.on("change", this.#update),
       model.groups.on("change", this.#update),
@@ -44,6 +46,7 @@ export class Panel {
   }
 
   #draw() {
+    if (this.#isHeld()) return;
     const { conversation, model } = this;
     const key = this.#key();
     if (key === this.shownKey) return;
