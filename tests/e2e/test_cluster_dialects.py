@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from e2e.test_dialects import *  # noqa: F403
-from harness.cluster import Cluster
+from e2e import test_dialects
+from harness.cluster import Cluster, suite
 
 pytestmark = [pytest.mark.servers, pytest.mark.xdist_group("three-on-postgresql")]
+globals().update(suite(test_dialects, "server"))
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from e2e.test_groups_live import *  # noqa: F403
-from e2e.test_groups_live import of_group
+from e2e import test_groups_live
 from harness.chat import Client, meet
-from harness.cluster import Cluster
+from harness.cluster import Cluster, suite
 
 pytestmark = [pytest.mark.servers, pytest.mark.xdist_group("three-on-postgresql")]
+globals().update(suite(test_groups_live, "server"))
 
 
 async def test_who_is_let_in_while_messages_flow_gets_the_sync_entry_first_and_then_all(server: Cluster) -> None:
@@ -27,13 +27,13 @@ async def test_who_is_let_in_while_messages_flow_gets_the_sync_entry_first_and_t
 
         floods = [asyncio.create_task(flood(client)) for client in (ann, ben, cid)]
         for _ in range(10):
-            seen = len(of_group(dan, group))
+            seen = len(test_groups_live.of_group(dan, group))
             await ann.me.post("/group/invite", group_id=group, user_ids=[dan.user_id])
             joined = await dan.expect("GROUP_EVENT", msgType=102)
             await dan.expect("GROUP_CHAT", where=lambda f, seq=joined["msgSeq"]: f["msgSeq"] > seq + 3)
             await ann.me.post("/group/remove_member", group_id=group, user_id=dan.user_id)
             removed = await dan.expect("GROUP_EVENT", msgType=104)
-            stay = of_group(dan, group)[seen:]
+            stay = test_groups_live.of_group(dan, group)[seen:]
             assert stay[0]["type"] == "SYNC", stay[:3]
             assert stay[0]["minSeq"] == joined["msgSeq"]
             seqs = {frame["msgSeq"] for frame in stay[1:]}
@@ -41,7 +41,10 @@ async def test_who_is_let_in_while_messages_flow_gets_the_sync_entry_first_and_t
         going = False
         await asyncio.gather(*floods)
         await dan.settle()
-        assert max(frame["msgSeq"] for frame in of_group(dan, group)[1:] if "msgSeq" in frame) == removed["msgSeq"]
+        assert (
+            max(frame["msgSeq"] for frame in test_groups_live.of_group(dan, group)[1:] if "msgSeq" in frame)
+            == removed["msgSeq"]
+        )
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from e2e.test_messages import *  # noqa: F403
-from harness.cluster import Cluster
+from e2e import test_messages
+from harness.cluster import Cluster, suite
 
 pytestmark = [pytest.mark.servers, pytest.mark.xdist_group("three-on-mariadb")]
+globals().update(suite(test_messages, "server"))
 
 
 @pytest.fixture(scope="module")

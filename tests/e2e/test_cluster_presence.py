@@ -6,11 +6,12 @@ import asyncio
 
 import pytest
 
-from e2e.test_typing_and_presence import *  # noqa: F403
+from e2e import test_typing_and_presence
 from harness.chat import meet
-from harness.cluster import Cluster
+from harness.cluster import Cluster, suite
 
 pytestmark = [pytest.mark.servers, pytest.mark.xdist_group("three-on-mariadb")]
+globals().update(suite(test_typing_and_presence, "server"))
 
 
 async def test_who_is_blocked_types_unseen(server: Cluster) -> None:

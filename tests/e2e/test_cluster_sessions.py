@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Iterator
 
 import pytest
 
-from e2e.test_session_policies import *  # noqa: F403
-from harness.cluster import Cluster, cluster
+from e2e import test_session_policies
+from harness.chat import world
+from harness.cluster import Cluster, cluster, suite
 
 pytestmark = [pytest.mark.servers, pytest.mark.xdist_group("three-on-mariadb")]
+globals().update(suite(test_session_policies, "server", "single_server", "platform_server"))
+
+
+async def test_of_many_newcomers_at_once_one_stays_and_nobody_is_refused(single_server: Cluster) -> None:
+    """As in the suite; which one stays is known only after all have heard of each other."""
+    async with world(single_server) as here:
+        ann, ben = await here.people("ann", "ben")
+        tokens = [await ann.log_in(5, f"device{i}") for i in range(8)]
+        clients = [await ann.open() for _ in tokens]
+        for client, login in zip(clients, tokens, strict=True):
+            await client.send({"type": "AUTH", "token": login.access})
+        await asyncio.gather(*(client.expect("AUTH_OK") for client in clients))
+        deadline = time.monotonic() + 30
+        while len(left := [client for client in clients if not client.seen("ERROR", reason="kicked")]) > 1:
+            assert time.monotonic() < deadline, left
+            await asyncio.sleep(0.02)
+        (last,) = left
+        await last.expect("RESEND_DONE")
+        last.is_signed_in = True
+        await test_session_policies.assert_reached(last, ben)
+        assert last.seen("ERROR") == []
 
 
 @pytest.fixture(scope="module")

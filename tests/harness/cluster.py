@@ -7,12 +7,14 @@ spread over all of them, and so is each call over HTTP.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import itertools
 import os
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Self
 
 from harness import processes
@@ -104,3 +106,14 @@ def cpu_s(server: ServerProcess) -> float:
     """Processor time of an instance so far."""
     fields = Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def suite(module: ModuleType, *fixtures: str) -> dict[str, Any]:
+    """The tests of a module that use one of these fixtures, and whatever else it defines: a module that takes all
+    of it into its own names and defines the fixtures anew runs them once more, against something else."""
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if not name.startswith("__")
+        and (not name.startswith("test_") or set(inspect.signature(value).parameters) & set(fixtures))
+    }
