@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, BrowserContext
 
 from harness.browser import Api, People, chromium
 from harness.server_process import ServerProcess
@@ -30,8 +30,16 @@ def api(server: ServerProcess) -> Iterator[Api]:
     api.close()
 
 
+@pytest.fixture(scope="module")
+def homes(server: ServerProcess) -> Iterator[dict[str, BrowserContext]]:
+    kept: dict[str, BrowserContext] = {}
+    yield kept
+    for context in kept.values():
+        context.close()
+
+
 @pytest.fixture
-def people(browser: Browser, server: ServerProcess) -> Iterator[People]:
-    people = People(browser, server.address)
+def people(browser: Browser, server: ServerProcess, homes: dict[str, BrowserContext]) -> Iterator[People]:
+    people = People(browser, server.address, homes)
     yield people
     people.close()

@@ -12,13 +12,11 @@ from harness.server_process import ServerProcess
 
 
 @pytest.fixture
-def pair(people: People, api: Api, request: pytest.FixtureRequest) -> tuple[Window, Window]:
-    mark = abs(hash(request.node.name)) % 10**8
-    ann, ben = f"ann{mark}", f"ben{mark}"
-    api.register(ann, "Ann Lee")
-    api.register(ben, "Ben Ode")
-    api.send(ben, ann, "First of all")
-    return people.window().sign_in(ann).chat("Ben Ode"), people.window().sign_in(ben).chat("Ann Lee")
+def pair(people: People, api: Api) -> tuple[Window, Window]:
+    api.register("ann", "Ann Lee")
+    api.register("ben", "Ben Ode")
+    api.send("ben", "ann", "First of all")
+    return people.at_home("ann").chat("Ben Ode"), people.at_home("ben").chat("Ann Lee")
 
 
 def try_now(*windows: Window) -> None:

@@ -14,17 +14,20 @@ Three = tuple[Window, Window, Window, str]
 
 @pytest.fixture
 def three(people: People, api: Api, request: pytest.FixtureRequest) -> Three:
-    """Mira owns the group Team with Jonas and Lena; all look at it. And its id."""
-    mark = f"{abs(hash(request.node.name)) % 10**8}"
-    ids = [f"mira{mark}", f"jonas{mark}", f"lena{mark}"]
+    """Mira owns a group of the test's name with Jonas and Lena; all look at it. And its id."""
+    ids = ["mira", "jonas", "lena"]
     for user_id, name in zip(ids, ("Mira Okafor", "Jonas Weber", "Lena Petrova"), strict=True):
         api.register(user_id, name)
-    group_id = api.create_group(ids[0], "Team", *ids[1:])
-    windows = [people.window().sign_in(user_id).chat("Team") for user_id in ids]
+    group_id = api.create_group(ids[0], team(request), *ids[1:])
+    windows = [people.at_home(user_id).chat(team(request)) for user_id in ids]
     return windows[0], windows[1], windows[2], group_id
 
 
-def test_a_mention_is_picked_highlighted_and_counted(three: Three) -> None:
+def team(request: pytest.FixtureRequest) -> str:
+    return str(request.node.name).removeprefix("test_")
+
+
+def test_a_mention_is_picked_highlighted_and_counted(three: Three, request: pytest.FixtureRequest) -> None:
     mira, jonas, lena, _ = three
     lena.page.goto(f"{lena.address}/#/")
     mira.field.press_sequentially("Can you look, @le")
@@ -33,17 +36,17 @@ def test_a_mention_is_picked_highlighted_and_counted(three: Three) -> None:
     expect(mira.field).to_have_value("Can you look, @Lena Petrova ")
     mira.field.press_sequentially("?")
     mira.field.press("Enter")
-    expect(lena.row("Team").locator(".badge.mention")).to_be_visible()
-    lena.chat("Team").sees("Can you look")
+    expect(lena.row(team(request)).locator(".badge.mention")).to_be_visible()
+    lena.chat(team(request)).sees("Can you look")
     expect(lena.message("Can you look").locator(".at.self")).to_have_text("@Lena Petrova")
     expect(jonas.message("Can you look").locator(".at")).to_have_text("@Lena Petrova")
     expect(lena.page.locator("li.msg.mentioned")).to_have_count(1)
-    expect(lena.row("Team").locator(".badge")).to_have_count(0)
+    expect(lena.row(team(request)).locator(".badge")).to_have_count(0)
     mira.say("@all doors open at ten")
     expect(jonas.message("doors open").locator(".at.self")).to_have_text("@all")
 
 
-def test_who_has_read_a_message(three: Three) -> None:
+def test_who_has_read_a_message(three: Three, request: pytest.FixtureRequest) -> None:
     mira, jonas, lena, _ = three
     lena.page.goto(f"{lena.address}/#/")
     mira.say("Read me")
@@ -55,7 +58,7 @@ def test_who_has_read_a_message(three: Three) -> None:
     expect(box).to_contain_text("Jonas Weber")
     mira.page.keyboard.press("Escape")
     expect(box).to_have_count(0)
-    lena.chat("Team").sees("Read me")
+    lena.chat(team(request)).sees("Read me")
     expect(mira.message("Read me").locator(".note")).to_have_text("Read by 2 of 2")
 
 
@@ -89,7 +92,9 @@ def test_roles_muting_and_removing(three: Three) -> None:
     expect(jonas.page.locator(".why")).to_have_text("You are no longer in this group.")
 
 
-def test_inviting_transferring_leaving_and_dismissing(three: Three, people: People, api: Api) -> None:
+def test_inviting_transferring_leaving_and_dismissing(
+    three: Three, people: People, api: Api, request: pytest.FixtureRequest
+) -> None:
     mira, jonas, lena, group_id = three
     api.register(f"aiko{group_id}", "Aiko Tanaka")
     mira.say("Before Aiko")
@@ -101,7 +106,7 @@ def test_inviting_transferring_leaving_and_dismissing(three: Three, people: Peop
     jonas.dialog().get_by_role("button", name="Invite", exact=True).click()
     jonas.toast("1 person invited")
     expect(mira.page.locator(".event").last).to_contain_text("Aiko joined, invited by Jonas")
-    aiko = people.window().sign_in(f"aiko{group_id}").chat("Team")
+    aiko = people.window().sign_in(f"aiko{group_id}").chat(team(request))
     expect(aiko.page.get_by_text("You can read from here, when you joined.")).to_be_visible()
     expect(aiko.page.locator("li.msg", has_text="Before Aiko")).to_have_count(0)
 
@@ -122,7 +127,7 @@ def test_inviting_transferring_leaving_and_dismissing(three: Three, people: Peop
     expect(jonas.page.locator(".event").last).to_contain_text("Lena dismissed the group")
 
 
-def test_joining_by_id_with_approval(three: Three, people: People, api: Api) -> None:
+def test_joining_by_id_with_approval(three: Three, people: People, api: Api, request: pytest.FixtureRequest) -> None:
     mira, jonas, _, group_id = three
     api.register(f"tom{group_id}", "Tom Rivera")
     mira.label("Details").click()
@@ -147,6 +152,6 @@ def test_joining_by_id_with_approval(three: Three, people: People, api: Api) -> 
     mira.page.get_by_role("button", name=re.compile("^Join requests")).click()
     expect(mira.dialog()).to_contain_text("Tours, please")
     mira.label("Accept Tom Rivera").click()
-    tom.chat("Team").say("Thank you")
+    tom.chat(team(request)).say("Thank you")
     mira.label("Close").click()
     mira.sees("Thank you")

@@ -244,18 +244,30 @@ class Window:
 
 
 class People:
-    """Opens windows and closes them; a window with an error in its console is a failure."""
+    """Opens windows and closes them; a window with an error in its console is a failure. `homes` are browsers of
+    people who stay signed in from one test to the next."""
 
-    def __init__(self, browser: Browser, address: str) -> None:
+    def __init__(self, browser: Browser, address: str, homes: dict[str, BrowserContext] | None = None) -> None:
         self.browser = browser
         self.address = address
         self.windows: list[Window] = []
+        self._homes = {} if homes is None else homes
 
     def window(self, **options: Any) -> Window:
         """A browser of its own: nothing is shared with other windows."""
         given = {"viewport": {"width": 1280, "height": 800}, "locale": "en-GB", "timezone_id": "UTC"} | options
         context = self.browser.new_context(**given)
         return self._add(context)
+
+    def at_home(self, user_id: str) -> Window:
+        """A new window in the person's own browser, which is signed in already when it has been used before."""
+        if user_id in self._homes:
+            window = self._add(self._homes[user_id]).open()
+            expect(window.page.locator(".app")).to_be_visible()
+            return window
+        window = self.window().sign_in(user_id)
+        self._homes[user_id] = window.context
+        return window
 
     def tab(self, beside: Window) -> Window:
         """Another tab of the same browser."""
@@ -269,6 +281,8 @@ class People:
     def close(self) -> None:
         for window in self.windows:
             with contextlib.suppress(Exception):
-                window.context.close()
+                window.page.close()
+                if window.context not in self._homes.values():
+                    window.context.close()
         troubles = [trouble for window in self.windows for trouble in window.troubles]
         assert not troubles, "\n".join(troubles)
