@@ -27,10 +27,11 @@ from nexo.gateway.canary import Canary
 from nexo.gateway.gateway import Gateway
 from nexo.gateway.server import Server, allow_many_connections, listen
 from nexo.logs import set_up_logs
+from nexo.metrics.cluster import Cluster
 from nexo.metrics.exposition import Metrics
 from nexo.metrics.families import Sample
 from nexo.metrics.http import HttpMeter
-from nexo.metrics.live import LiveStats
+from nexo.metrics.live import Collect, LiveStats
 from nexo.metrics.process import ProcessMeter
 from nexo.metrics.siblings import Siblings
 from nexo.ports import Accepting, Bus, Presence
@@ -57,6 +58,8 @@ class JoinedBus(Bus, Protocol):
     def presence(self) -> Presence: ...
 
     def samples(self) -> Iterable[Sample]: ...
+
+    async def exchange(self, status: bytes) -> dict[str, bytes]: ...
 
 
 class Core(Struct, frozen=True):
@@ -267,7 +270,7 @@ def make_server(
         siblings.start()
         shown = Metrics()
         shown.add(siblings.samples)
-    live = LiveStats(siblings.by_process if siblings else lambda: {instance: metrics.samples()})
+    live = LiveStats(_by_instance(instance, metrics, siblings, bus))
     live.start()
     api = make_api(
         config=config,
@@ -286,6 +289,15 @@ def make_server(
         site=Site(config),
     )
     return Server(config, api, gateway), accounts, gateway
+
+
+def _by_instance(name: str, metrics: Metrics, siblings: Siblings | None, bus: JoinedBus) -> Collect:
+    """What the live page adds up: every instance that can be heard, else what is on this machine."""
+    if bus.is_shared:
+        cluster = Cluster(name, metrics.samples, bus.exchange)
+        cluster.start()
+        return cluster.samples
+    return siblings.by_process if siblings is not None else lambda: {name: metrics.samples()}
 
 
 def address_of(host: str, port: int) -> str:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from harness import servers
 from harness.chat import PASSWORD, Person, Refused, World, world
-from harness.server_process import ServerProcess
+from harness.server_process import NEXO, ServerProcess, environment
+from nexo.config import parse_store_url
+from nexo.store import migrate
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +106,39 @@ async def test_the_page_itself_holds_nothing_and_keeps_to_the_policy(server: Ser
         assert all("src=" in line for line in scripts)
         for address in ("admin/admin.js", "admin/cards.js", "admin/charts.js", "admin/session.js", "admin/texts.js"):
             assert (await here.http.get(f"/web/{address}")).status_code == 200
+
+
+@pytest.mark.servers
+async def test_every_instance_that_can_be_heard_is_on_the_page() -> None:
+    url = servers.postgres().create_database()
+    await migrate.upgrade(parse_store_url(url))
+    servers.redis().flush()
+    settings = {
+        "store__url": url,
+        "redis__url": servers.redis().url,
+        "auth__secret": "kjh34kjh5kjh6kjh7kjh8kjh9kjh0kjh1kjh2",
+    }
+    with ServerProcess(**settings) as one, ServerProcess(**settings) as other:
+        added = await asyncio.to_thread(
+            subprocess.run,
+            [NEXO, "user", "add", "boss", "--admin", "--password-stdin"],
+            env=environment(settings),
+            cwd=one.directory,
+            input=PASSWORD,
+            text=True,
+            capture_output=True,
+            check=False,
+        )
+        assert added.returncode == 0, added.stderr
+        async with world(one, check_pushes=False) as here, world(other, check_pushes=False) as there:
+            await (await here.person("ann")).connect()
+            await (await there.person("ben")).connect()
+            async with asyncio.timeout(30):
+                while True:
+                    live = (await stats(here))["live"]
+                    if len(live["instances"]) == 2 and live["connections"] == 2:
+                        break
+                    await asyncio.sleep(0.3)
+            assert sorted(row["connections"] for row in live["instances"]) == [1, 1]
+            assert len({row["name"] for row in live["instances"]}) == 2
+            assert live["saved_per_s"] < 100, "whom it has only just met did not do all of that in a moment"

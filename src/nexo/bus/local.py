@@ -29,6 +29,9 @@ class LocalBus:
     def samples(self) -> Iterable[Sample]:
         return ()
 
+    async def exchange(self, status: bytes) -> dict[str, bytes]:
+        return {}
+
     def publish(self, payload: bytes, user_ids: Collection[str]) -> None: ...
 
     def publish_to(self, payload: bytes, instance_ids: Collection[str]) -> None: ...

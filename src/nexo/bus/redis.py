@@ -37,6 +37,7 @@ _TAKE = Script("take")
 
 BEATS_PER_DETECTION = 5
 RENEWALS_PER_TTL = 3
+STATUS_S = 20
 TRIES_AT_START = 2  # the first may take longer than later ones: connecting, looking around in a cluster
 
 Waiting = tuple[bytes, Collection[str] | None, Collection[str] | None]  # payload, users, instances
@@ -350,6 +351,17 @@ class RedisBus:
             self._peers.pop(frame.publisher, None)
             self._listener.instance_gone(frame.publisher)
 
+    async def exchange(self, status: bytes) -> dict[str, bytes]:
+        """Leave what this instance says of itself for a moment, and read what the others left. Nothing when Redis
+        cannot be asked."""
+        own = Command(("SET", self._status_key(self.instance_id), status, "EX", STATUS_S))
+        peers = list(self._peers)
+        try:
+            _, *found = await self._link.run([own, *(Command(("GET", self._status_key(name))) for name in peers)])
+        except BusDown:
+            return {}
+        return {name: text for name, text in zip(peers, found, strict=True) if text is not None}
+
     # -- small things that instances share (`ports.Bus`) ---------------------------------------------------
 
     async def take(self, key: str, per_min: int) -> int:
@@ -378,6 +390,9 @@ class RedisBus:
 
     def _lock_key(self, key: str) -> str:
         return f"{self._prefix}lock:{{{key}}}"
+
+    def _status_key(self, instance_id: str) -> str:
+        return f"{self._prefix}status:{{{instance_id}}}"
 
     def _channel(self, instance_id: str) -> str:
         return f"{self._prefix}bus:{{{instance_id}}}"

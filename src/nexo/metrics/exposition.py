@@ -56,6 +56,12 @@ def merge_snapshots(snapshots: Mapping[str, bytes]) -> list[Sample]:
     return list(merged.values())
 
 
+def without_process(sample: Sample) -> Sample:
+    """A merged sample of one process as it was before."""
+    is_gauge = FAMILIES[sample.name].kind is Kind.GAUGE
+    return Sample(sample.name, sample.labels[:-1], sample.value) if is_gauge else sample
+
+
 def encode_text(samples: Iterable[Sample], accept: str = "") -> tuple[bytes, str]:
     """The text exposition of any samples, merged ones too, and its content type.
 

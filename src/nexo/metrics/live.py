@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -27,6 +28,7 @@ SLOW_LAG_S = 0.1
 FULL_SHARE = 0.75
 STAGES = ("queue", "write", "ack", "push")
 
+Grown = tuple[tuple[float, ...], list[int], float]  # bounds, counts, sum
 Collect = Callable[[], Mapping[str, Iterable[Sample]]]
 
 
@@ -140,18 +142,53 @@ class Totals:
     def sum(self, family: Family) -> float:
         return sum(value for (name, _), value in self.numbers.items() if name == family.name)
 
-    def since(self, earlier: Totals, family: Family, *labels: str) -> tuple[tuple[float, ...], list[int], float]:
-        """How a distribution has grown."""
-        key = (family.name, labels)
-        bounds, counts, total = self.buckets.get(key, ((), [], 0.0))
-        _, before, before_total = earlier.buckets.get(key, (bounds, [0] * len(counts), 0.0))
-        # a process that ended takes its numbers along: nothing has shrunk, there is just no telling
-        return bounds, [max(0, a - b) for a, b in zip(counts, before, strict=True)], total - before_total
-
     def errors(self) -> dict[str, float]:
         told = self.words(f.ERRORS, 1)
         unheard = self.number(f.CLOSED, "slow_consumer")  # it cannot be told
         return told | ({"slow_consumer": unheard} if unheard else {})
+
+
+class Reading(NamedTuple):
+    """All processes at one moment, together and each by itself."""
+
+    at: float
+    totals: Totals
+    each: dict[str, Totals]
+
+
+class Growth:
+    """What happened between two readings, in the processes that are in both: others have only just been met, or
+    have ended, and there is no telling when their numbers came about."""
+
+    def __init__(self, before: Reading, now: Reading) -> None:
+        self.elapsed_s = max(now.at - before.at, 0.001)
+        self._pairs = [(before.each[name], now.each[name]) for name in now.each if name in before.each]
+
+    def of(self, read: Callable[[Totals], float]) -> float:
+        return sum(max(0.0, read(now) - read(before)) for before, now in self._pairs)
+
+    def errors(self) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for before, now in self._pairs:
+            earlier = before.errors()
+            for name, count in now.errors().items():
+                found[name] = found.get(name, 0.0) + max(0.0, count - earlier.get(name, 0.0))
+        return found
+
+    def buckets(self, family: Family, *labels: str) -> Grown:
+        key = (family.name, labels)
+        bounds: tuple[float, ...] = ()
+        counts: list[int] = []
+        total = 0.0
+        for before, now in self._pairs:
+            if key not in now.buckets:
+                continue
+            bounds, new, new_total = now.buckets[key]
+            _, old, old_total = before.buckets.get(key, (bounds, [0] * len(new), 0.0))
+            grown = [max(0, a - b) for a, b in zip(new, old, strict=True)]
+            counts = [a + b for a, b in zip(counts, grown, strict=True)] if counts else grown
+            total += new_total - old_total
+        return bounds, counts, total
 
 
 class LiveStats:
@@ -161,8 +198,9 @@ class LiveStats:
         self._collect = collect
         self._clock = clock
         self._points: deque[Point] = deque(maxlen=POINTS)
-        self._minute: deque[tuple[float, Totals, dict[str, Totals]]] = deque(maxlen=MINUTE + 1)
+        self._minute: deque[Reading] = deque(maxlen=MINUTE + 1)
         self._hour: deque[tuple[float, dict[str, float]]] = deque(maxlen=HOUR_MARKS + 1)
+        self._errors: dict[str, float] = {}  # since this was started
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
@@ -174,55 +212,64 @@ class LiveStats:
             self._timer.cancel()
 
     def record(self) -> None:
-        now, totals, each = self._read()
+        now = self._read()
         if self._minute:
-            self._points.append(_point(now, totals, *self._minute[-1][:2]))
-        self._minute.append((now, totals, each))
-        if not self._hour or now - self._hour[-1][0] >= 60:
-            self._hour.append((now, totals.errors()))
+            last = self._minute[-1]
+            self._points.append(_point(now, Growth(last, now)))
+            self._errors = self._errors_with(Growth(last, now))
+        self._minute.append(now)
+        if not self._hour or now.at - self._hour[-1][0] >= 60:
+            self._hour.append((now.at, dict(self._errors)))
 
-    def _read(self) -> tuple[float, Totals, dict[str, Totals]]:
+    def _errors_with(self, growth: Growth) -> dict[str, float]:
+        found = dict(self._errors)
+        for name, count in growth.errors().items():
+            found[name] = found.get(name, 0.0) + count
+        return found
+
+    def _read(self) -> Reading:
         samples = {name: list(given) for name, given in self._collect().items()}
         each = {name: Totals(given) for name, given in samples.items()}
         together = each[next(iter(each))] if len(each) == 1 else Totals(s for given in samples.values() for s in given)
-        return self._clock(), together, each
+        return Reading(self._clock(), together, each)
 
     def look(self, since_ms: int = 0) -> Live:
         """Now, and the points of the past that are newer than `since_ms`."""
-        now, totals, each = self._read()
+        now = self._read()
         if not self._minute:
             self.record()
-        last_at, last, last_each = self._minute[-1]
-        if now - last_at < 1 and len(self._minute) > 1:  # too short for a rate
-            last_at, last, last_each = self._minute[-2]
-        _, first, _ = self._minute[0]
-        latest = _point(now, totals, last_at, last)
+        last = self._minute[-1]
+        if now.at - last.at < 1 and len(self._minute) > 1:  # too short for a rate
+            last = self._minute[-2]
+        minute, latest = Growth(self._minute[0], now), Growth(last, now)
+        errors = self._errors_with(Growth(self._minute[-1], now))
+        point, totals = _point(now, latest), now.totals
         info = next((labels for name, labels in totals.numbers if name == f.INFO.name), ("", "", ""))
-        instances = [_instance(name, now - last_at, each[name], last_each.get(name)) for name in each]
+        instances = [_instance(name, latest.elapsed_s, one, last.each.get(name)) for name, one in now.each.items()]
         queues = _queues(totals)
         return Live(
-            now=int(now * 1000),
+            now=int(now.at * 1000),
             version=info[0],
             engine=info[1],
-            connections=latest.connections,
+            connections=point.connections,
             connections_limit=int(totals.sum(f.CONNECTIONS_LIMIT)),
             users_online=int(totals.sum(f.USERS)),
-            saved_per_s=latest.saved_per_s,
-            errors_per_s=latest.errors_per_s,
+            saved_per_s=point.saved_per_s,
+            errors_per_s=point.errors_per_s,
             step_s=STEP_S,
-            history=[point for point in self._points if point.at > since_ms],
-            sends=_spread("send", totals.since(first, f.SEND_SECONDS)),
-            stages=[_spread(stage, totals.since(first, f.SEND_STAGES, stage)) for stage in STAGES],
-            deliveries=_spread("delivery", totals.since(first, f.DELIVERY_SECONDS)),
-            batch_size=_mean(totals.since(first, f.BATCH_SIZE)),
+            history=[past for past in self._points if past.at > since_ms],
+            sends=_spread("send", minute.buckets(f.SEND_SECONDS)),
+            stages=[_spread(stage, minute.buckets(f.SEND_STAGES, stage)) for stage in STAGES],
+            deliveries=_spread("delivery", minute.buckets(f.DELIVERY_SECONDS)),
+            batch_size=_mean(minute.buckets(f.BATCH_SIZE)),
             queues=queues,
-            errors=_reasons(totals.errors(), self._hour[0][1]),
-            errors_s=int(now - self._hour[0][0]),
+            errors=_reasons(errors, self._hour[0][1]),
+            errors_s=int(now.at - self._hour[0][0]),
             dialects=[Dialect(name, int(count)) for name, count in totals.words(f.CONNECTIONS).items()],
             instances=instances,
-            resyncs=int(totals.sum(f.RESYNCS) - first.sum(f.RESYNCS)),
-            dropped=int(totals.sum(f.PUSHES_DROPPED) - first.sum(f.PUSHES_DROPPED)),
-            late=int(totals.number(f.SENDS, "late") - first.number(f.SENDS, "late")),
+            resyncs=int(minute.of(lambda one: one.sum(f.RESYNCS))),
+            dropped=int(minute.of(lambda one: one.sum(f.PUSHES_DROPPED))),
+            late=int(minute.of(lambda one: one.number(f.SENDS, "late"))),
             slow=[
                 *(["loop"] if any(instance.is_slow for instance in instances) else []),
                 *(queue.name for queue in queues if queue.limit and queue.length >= FULL_SHARE * queue.limit),
@@ -230,26 +277,23 @@ class LiveStats:
         )
 
 
-def _point(now: float, totals: Totals, earlier_at: float, earlier: Totals) -> Point:
-    elapsed_s = max(now - earlier_at, 0.001)
-    bounds, counts, _ = totals.since(earlier, f.SEND_SECONDS)
-    saved = totals.number(f.SENDS, "saved") - earlier.number(f.SENDS, "saved")
-    errors = sum(totals.errors().values()) - sum(earlier.errors().values())
+def _point(now: Reading, growth: Growth) -> Point:
+    bounds, counts, _ = growth.buckets(f.SEND_SECONDS)
     return Point(
-        int(now * 1000),
-        int(totals.sum(f.CONNECTIONS)),
-        round(max(0.0, saved) / elapsed_s, 2),
-        round(max(0.0, errors) / elapsed_s, 2),
+        int(now.at * 1000),
+        int(now.totals.sum(f.CONNECTIONS)),
+        round(growth.of(lambda one: one.number(f.SENDS, "saved")) / growth.elapsed_s, 2),
+        round(growth.of(lambda one: sum(one.errors().values())) / growth.elapsed_s, 2),
         *(_ms(percentile(bounds, counts, share)) for share in (0.5, 0.95, 0.99)),
     )
 
 
-def _spread(name: str, grown: tuple[tuple[float, ...], list[int], float]) -> Spread:
+def _spread(name: str, grown: Grown) -> Spread:
     bounds, counts, _ = grown
     return Spread(name, *(_ms(percentile(bounds, counts, share)) for share in (0.5, 0.95, 0.99)))
 
 
-def _mean(grown: tuple[Sequence[float], list[int], float]) -> float | None:
+def _mean(grown: Grown) -> float | None:
     count = sum(grown[1])
     return round(grown[2] / count, 1) if count else None
 
@@ -281,15 +325,15 @@ def _is_ours(name: str) -> bool:
 
 def _instance(name: str, elapsed_s: float, now: Totals, before: Totals | None) -> Instance:
     before = before or now
-    elapsed_s = max(elapsed_s, 0.001)
-    bounds, counts, _ = now.since(before, f.LOOP_LAG)
+    growth = Growth(Reading(0, before, {name: before}), Reading(elapsed_s, now, {name: now}))
+    bounds, counts, _ = growth.buckets(f.LOOP_LAG)
     lag_s = percentile(bounds, counts, 0.99)
     return Instance(
         name,
         int(now.number(f.STARTED) * 1000),
         int(now.sum(f.CONNECTIONS)),
-        round((now.number(f.SENDS, "saved") - before.number(f.SENDS, "saved")) / elapsed_s, 2),
-        round((now.number(f.CPU) - before.number(f.CPU)) / elapsed_s, 3),
+        round(growth.of(lambda one: one.number(f.SENDS, "saved")) / elapsed_s, 2),
+        round(growth.of(lambda one: one.number(f.CPU)) / elapsed_s, 3),
         int(now.number(f.MEMORY)),
         _ms(lag_s),
         lag_s is not None and lag_s > SLOW_LAG_S,

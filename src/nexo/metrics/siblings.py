@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from nexo.metrics.exposition import encode_snapshot, merge_snapshots
+from nexo.metrics.exposition import encode_snapshot, merge_snapshots, without_process
 from nexo.metrics.families import FAMILIES, Kind, Sample
 
 EVERY_S = 1.0
@@ -56,7 +56,7 @@ class Siblings:
     def by_process(self) -> dict[str, list[Sample]]:
         """The same apart, without what has ended."""
         found = {name: merge_snapshots({name: data}) for name, data in self._snapshots().items() if name != _ENDED}
-        return {name: [_without_process(sample) for sample in samples] for name, samples in found.items()}
+        return {name: [without_process(sample) for sample in samples] for name, samples in found.items()}
 
     def _snapshots(self) -> dict[str, bytes]:
         past = _read_past(self._folder)
@@ -105,8 +105,3 @@ def _replace(path: Path, data: bytes) -> None:
     fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
     fresh.write_bytes(data)
     fresh.replace(path)
-
-
-def _without_process(sample: Sample) -> Sample:
-    is_gauge = FAMILIES[sample.name].kind is Kind.GAUGE
-    return Sample(sample.name, sample.labels[:-1], sample.value) if is_gauge else sample
