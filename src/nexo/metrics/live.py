@@ -83,6 +83,16 @@ class Instance(Struct, frozen=True):
     is_slow: bool
 
 
+class TwoPhase(Struct, frozen=True):
+    """Sends that are accepted before they are saved; times over the last minute."""
+
+    accepted: Spread
+    save_lag: Spread
+    waiting: int  # in the streams
+    dead: int
+    failures: int
+
+
 class Live(Struct, frozen=True):
     """What the live page shows, besides what the canary found."""
 
@@ -108,6 +118,7 @@ class Live(Struct, frozen=True):
     resyncs: int  # of the last minute, like the next two
     dropped: int
     late: int
+    two_phase: TwoPhase | None  # none where nothing goes that way
     slow: list[str]  # what is slow: `loop`, or a queue that is three quarters full
 
 
@@ -270,6 +281,7 @@ class LiveStats:
             resyncs=int(minute.of(lambda one: one.sum(f.RESYNCS))),
             dropped=int(minute.of(lambda one: one.sum(f.PUSHES_DROPPED))),
             late=int(minute.of(lambda one: one.number(f.SENDS, "late"))),
+            two_phase=_two_phase(totals, minute),
             slow=[
                 *(["loop"] if any(instance.is_slow for instance in instances) else []),
                 *(queue.name for queue in queues if queue.limit and queue.length >= FULL_SHARE * queue.limit),
@@ -310,6 +322,19 @@ def _queues(totals: Totals) -> list[Queue]:
     ]
     found.append(Queue("blocked", int(totals.sum(f.BLOCKED)), None))
     return sorted(found, key=lambda queue: queue.limit is None)  # those that can be full first
+
+
+def _two_phase(totals: Totals, minute: Growth) -> TwoPhase | None:
+    lengths = totals.words(f.STREAM_LENGTH)
+    if not totals.sum(f.ACCEPTS) and not any(lengths.values()):
+        return None
+    return TwoPhase(
+        _spread("accepted", minute.buckets(f.ACCEPT_ACK_SECONDS)),
+        _spread("save_lag", minute.buckets(f.SAVE_LAG_SECONDS)),
+        int(lengths.get("accepted", 0) + lengths.get("to_save", 0)),
+        int(lengths.get("dead", 0)),
+        int(minute.of(lambda one: one.sum(f.TWO_PHASE_FAILURES))),
+    )
 
 
 def _reasons(now: Mapping[str, float], before: Mapping[str, float]) -> list[Reason]:

@@ -133,6 +133,27 @@ def test_several_processes_are_added_up_and_each_has_its_row() -> None:
     assert [one.name for one in live.instances] == ["a"]
 
 
+def test_two_phase_is_shown_where_it_is_on() -> None:
+    world = World("a")
+    assert world.stats.look().two_phase is None
+    lag = Buckets()
+    more = [
+        f.ACCEPTS(0, "accepted"),
+        f.SAVE_LAG_SECONDS(lag),
+        f.STREAM_LENGTH(4, "to_save"),
+        f.STREAM_LENGTH(2, "dead"),
+    ]
+    plain = world.processes["a"].samples
+    world.processes["a"].samples = lambda: [*plain(), *more]  # type: ignore[method-assign]
+    world.step()
+    lag.observe(0.3)
+    world.now += STEP_S
+    told = world.stats.look().two_phase
+    assert told is not None
+    assert (told.waiting, told.dead, told.accepted.p99_ms) == (4, 2, None)
+    assert told.save_lag.p99_ms == pytest.approx(300, rel=0.4)
+
+
 def test_a_queue_that_is_three_quarters_full_is_slow() -> None:
     world = World("a")
     world.processes["a"].waiting = 15

@@ -149,6 +149,7 @@ function draw() {
         cards.instances(live, state),
         cards.dialects(live),
         cards.delivery(live),
+        cards.twoPhase(live),
       ),
     ),
   );

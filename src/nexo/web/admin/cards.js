@@ -173,6 +173,22 @@ export function delivery(live) {
   return card("c6", t("delivery"), t("delivery_small"), table(null, rows));
 }
 
+/** @returns {HTMLElement | null} nothing where it is off */
+export function twoPhase(live) {
+  const told = live.two_phase;
+  if (!told) return null;
+  const row = (text, value) => h("tr", null, h("td", null, text), h("td", { class: "r" }, value));
+  const ms = (value) => (value === null ? "–" : `${figure(value)} ${t("ms")}`);
+  const rows = [
+    row(t("accepted_in"), ms(told.accepted.p99_ms)),
+    row(t("save_lag"), ms(told.save_lag.p99_ms)),
+    row(t("not_saved_yet"), figure(told.waiting, 0)),
+    row(t("dead_letters"), figure(told.dead, 0)),
+    row(t("two_phase_failures"), figure(told.failures, 0)),
+  ];
+  return card("c6", t("two_phase"), t("delivery_small"), table(null, rows));
+}
+
 /** Why it is not simply fine, in a sentence. */
 export function why(status) {
   if (status.state === "not_ready") return h("p", { class: "why bad", role: "alert" }, status.reason);
