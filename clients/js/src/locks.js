@@ -6,6 +6,11 @@ export class Locks {
     this._manager = manager;
   }
 
+  /** Whether there may be others to agree with. */
+  get isShared() {
+    return this._manager !== undefined;
+  }
+
   /**
    * Do it while nobody else does.
    * @template T

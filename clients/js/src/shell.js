@@ -151,7 +151,7 @@ export class Shell {
     try {
       socket = new Socket(this._around.socketUrl, this._around.WebSocket, {
         opened: () => this.drive((engine) => engine.link.opened(this._around.clock())),
-        frame: (frame) => this.drive((engine) => engine.receive(frame)),
+        frame: (frame) => this._frame(frame),
         lost: (code) => this.drive((engine) => engine.link.lost(this._around.clock(), code)),
       });
     } catch (error) {
@@ -185,9 +185,20 @@ export class Shell {
     return { token: session?.accessToken ?? "", deviceId: session?.deviceId ?? "" };
   }
 
+  /** @param {any} frame */
+  _frame(frame) {
+    this.drive((engine) => engine.receive(frame));
+    // other tabs come and go; without locks nobody can tell, and only a start takes over
+    if (this._around.locks.isShared && this._around.clock() >= this._adoptAt) this._adoptSoon();
+  }
+
   _signedIn() {
     this._host.loadList();
-    if (this._around.clock() >= this._adoptAt) void this._adopt().catch((error) => this._host.failed(error));
+    if (this._around.locks.isShared) this._adoptSoon();
+  }
+
+  _adoptSoon() {
+    this._adopt().catch((error) => this._host.failed(error));
   }
 
   // -- the outbox in the storage ----------------------------------------------------------------------------

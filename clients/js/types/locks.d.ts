@@ -2,6 +2,8 @@ export class Locks {
     /** @param {LockManager | undefined} [manager] */
     constructor(manager?: LockManager | undefined);
     _manager: LockManager;
+    /** Whether there may be others to agree with. */
+    get isShared(): boolean;
     /**
      * Do it while nobody else does.
      * @template T

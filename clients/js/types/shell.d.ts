@@ -69,7 +69,10 @@ export class Shell {
         token: string;
         deviceId: string;
     };
+    /** @param {any} frame */
+    _frame(frame: any): void;
     _signedIn(): void;
+    _adoptSoon(): void;
     /** @param {string} clientMsgId */
     _key(clientMsgId: string): string;
     /** @param {string} instanceId */
