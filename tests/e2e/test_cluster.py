@@ -190,3 +190,22 @@ async def test_passwords_are_tried_five_times_over_all_instances_together() -> N
                 except Refused as refused:
                     answers.append(refused.name)
             assert answers == ["invalid_credentials"] * 4 + ["too_many_requests"] * 4
+
+
+async def test_a_group_too_large_to_look_everybody_up_is_told_everywhere_and_counted_together() -> None:
+    """Five members are many here; four of them online, two on each instance, are enough for notices."""
+    few = {"bus__lookup_max_members": 4, "group__strategy__online_user_threshold": 4}
+    with cluster("mariadb", 2, **few) as two:
+        async with world(two) as here:
+            people = await here.people("ann", "ben", "cid", "dan", "eve")
+            ann, ben, cid = [await at(person, two, i % 2) for i, person in enumerate(people[:3])]
+            group = await ann.me.found_group(*people[1:])
+            await ann.say(group, "whole")
+            for client in (ben, cid):
+                await client.expect("GROUP_CHAT", body="whole")
+            dan = await at(people[3], two, 1)
+            deadline = time.monotonic() + 30
+            while not dan.seen("GROUP_NOTIFY") or not cid.seen("GROUP_NOTIFY"):
+                assert time.monotonic() < deadline, "nobody knows that there are four"
+                await ann.say(group, "more")
+                await asyncio.sleep(0.3)
