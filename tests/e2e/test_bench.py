@@ -208,14 +208,16 @@ async def test_the_others_too_and_a_storm(server: ServerProcess) -> None:
         bench("connect", "--connections", "100", *at_once),
         bench("history", "--pairs", "3", "--missed", "120", *at_once),
         bench("reconnect-storm", "--pairs", "60", "--missed", "5", "--processes", "2", *at_once),
+        bench("offline-catch-up", "--pairs", "2", "--missed", "250", "--dialect", "command", *at_once),
     )
     for code, result in results:
         assert (code, result["verdict"]["reasons"]) == (0, []), result["plan"]["scenario"]
-    ping, connect, history, storm = (result for _, result in results)
+    ping, connect, history, storm, command = (result for _, result in results)
     assert ping["counts"]["answered"] == ping["counts"]["asked"] > 100
     assert connect["latencies"]["signed in"]["count"] == 95
     assert history["answered_per_s"] > 10
     assert storm["latencies"]["caught up"]["count"] == 60
+    assert command["counts"]["pulled"] == command["counts"]["unique"] == 500
 
 
 async def test_it_starts_a_server_of_its_own_and_writes_a_report(tmp_path: Path) -> None:

@@ -134,6 +134,7 @@ class Crowd:
             self.tell("founding groups", (i + 1) / plan.groups)
 
     def _join(self, chat: Chat, to: str) -> None:
+        self.stage.dialect.know(chat.conversation_id)
         for member in chat.members:
             track = Track(chat.conversation_id, chat.base_seq)
             member.tracks[chat.conversation_id] = track

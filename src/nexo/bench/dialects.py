@@ -1,67 +1,22 @@
-"""What the generator says and hears, per dialect. Inside it speaks of envelope frames; the others are translated.
-
-Only the fields that somebody looks at are decoded, whatever order they come in.
-"""
+"""What the generator says in the envelope and the request dialect, and how it reads them."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Struct
 
+from nexo.bench.command_dialect import Command
+from nexo.bench.frame import Dialect, Entry, Frame
+
 _encode = msgspec.json.Encoder().encode
-
-
-class Entry(Struct, rename="camel"):
-    """What SYNC tells of a conversation."""
-
-    conversation_id: str
-    head_seq: int = 0
-
-
-class Frame(Struct, rename="camel"):
-    type: str = ""
-    client_msg_id: str | None = None
-    server_msg_id: str | None = None
-    conversation_id: str | None = None
-    msg_seq: int = 0
-    ack_type: str = ""
-    body: Any = None
-    msg_type: int = 1
-    resend: bool = False
-    provisional: bool = False
-    reason: str = ""
-    retry_after_ms: int = 0
-    head_seq: int = 0
-    next_seq: int = 0
-    has_more: bool = False
-    after_ms: int = 0
-    messages: list[Frame] = []
-    conversations: list[Entry | str] = []
-
-
-class Dialect(Protocol):
-    subprotocol: str
-
-    def path(self, user_id: str) -> str: ...
-    def bearer(self, token: str) -> str:
-        """The token, when it comes with the upgrade."""
-        ...
-
-    def hello(self, token: str, device_id: str, baselines: dict[str, int]) -> bytes | None: ...
-    def after_auth(self) -> bytes | None: ...
-    def single(self, client_msg_id: str, to: str, body: str) -> bytes: ...
-    def group(self, client_msg_id: str, group_id: str, body: str) -> bytes: ...
-    def delivered(self, conversation_id: str, seq: int, server_msg_id: str) -> bytes: ...
-    def pull(self, conversation_id: str, begin_seq: int, limit: int = 200) -> bytes: ...
-    def sync(self) -> bytes: ...
-    def decode(self, payload: bytes) -> Frame: ...
 
 
 class Envelope:
     subprotocol = "nexo.envelope.v1"
+    resends = True
 
     def __init__(self) -> None:
         self.decode = msgspec.json.Decoder(Frame).decode
@@ -96,6 +51,9 @@ class Envelope:
 
     def sync(self) -> bytes:
         return b'{"type":"SYNC"}'
+
+    def know(self, conversation_id: str) -> None:
+        pass
 
 
 class _RequestEntry(Struct):
@@ -140,6 +98,7 @@ _REQUEST_ACKS = {1003: "saved", 2003: "read", 2008: "delivered", 2009: "saved"}
 
 class Request:
     subprotocol = "nexo.request.v1"
+    resends = False
 
     def __init__(self) -> None:
         self._decode = msgspec.json.Decoder(_RequestFrame).decode
@@ -174,6 +133,9 @@ class Request:
 
     def sync(self) -> bytes:
         return self._ask(1001, "{}")
+
+    def know(self, conversation_id: str) -> None:
+        pass
 
     def decode(self, payload: bytes) -> Frame:
         found = self._decode(payload)
@@ -216,5 +178,8 @@ def _translated(data: _RequestData) -> Frame:
     )
 
 
+_DIALECTS: dict[str, type[Dialect]] = {"envelope": Envelope, "request": Request, "command": Command}
+
+
 def make_dialect(name: str) -> Dialect:
-    return Request() if name == "request" else Envelope()
+    return _DIALECTS[name]()

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from nexo.bench.counts import Counts, Recorder
-from nexo.bench.dialects import Dialect, Entry, Frame
+from nexo.bench.frame import Dialect, Entry, Frame
 from nexo.bench.numbering import client_msg_id_of, number_of
 from nexo.bench.plan import Plan
 from nexo.bench.track import Track
@@ -366,8 +366,8 @@ class Person:
     def _note_heads(self, frame: Frame) -> None:
         for entry in frame.conversations:
             if isinstance(entry, Entry):
-                self._note_head(entry.conversation_id, entry.head_seq, wait=self.stage.plan.dialect == "envelope")
-        if self.stage.plan.dialect == "request":
+                self._note_head(entry.conversation_id, entry.head_seq, wait=self.stage.dialect.resends)
+        if not self.stage.dialect.resends:
             self._signed_in()
 
     def _note_head(self, conversation_id: str, head_seq: int, wait: bool = False) -> None:

@@ -25,6 +25,7 @@ class Scenario(StrEnum):
 class DialectName(StrEnum):
     envelope = "envelope"
     request = "request"
+    command = "command"
 
 
 class Acks(StrEnum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nexo.bench.counts import Counts
-from nexo.bench.dialects import Frame
+from nexo.bench.frame import Frame
 from nexo.bench.numbering import LENGTH, number_of
 
 

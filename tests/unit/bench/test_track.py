@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from nexo.bench.counts import Counts
-from nexo.bench.dialects import Frame
+from nexo.bench.frame import Frame
 from nexo.bench.numbering import client_msg_id_of
 from nexo.bench.track import Track, digest_of
 

@@ -11,7 +11,7 @@ from time import perf_counter
 from nexo.bench.alarm import Alarm
 from nexo.bench.calls import few_at_a_time
 from nexo.bench.crowd import Crowd
-from nexo.bench.dialects import Frame
+from nexo.bench.frame import Frame
 from nexo.bench.person import Failed, Person
 from nexo.bench.scenarios.seeding import seed_messages
 from nexo.bench.schedule import Schedule

@@ -1,0 +1,61 @@
+"""What the generator hears, whatever the dialect: it speaks of envelope frames, the others are translated.
+
+Only the fields that somebody looks at are decoded, whatever order they come in.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+
+class Entry(Struct, rename="camel"):
+    """What SYNC tells of a conversation."""
+
+    conversation_id: str
+    head_seq: int = 0
+
+
+class Frame(Struct, rename="camel"):
+    type: str = ""
+    client_msg_id: str | None = None
+    server_msg_id: str | None = None
+    conversation_id: str | None = None
+    msg_seq: int = 0
+    ack_type: str = ""
+    body: Any = None
+    msg_type: int = 1
+    resend: bool = False
+    provisional: bool = False
+    reason: str = ""
+    retry_after_ms: int = 0
+    head_seq: int = 0
+    next_seq: int = 0
+    has_more: bool = False
+    after_ms: int = 0
+    messages: list[Frame] = []
+    conversations: list[Entry | str] = []
+
+
+class Dialect(Protocol):
+    subprotocol: str
+    resends: bool  # the server sends by itself what was missed
+
+    def path(self, user_id: str) -> str: ...
+    def bearer(self, token: str) -> str:
+        """The token, when it comes with the upgrade."""
+        ...
+
+    def hello(self, token: str, device_id: str, baselines: dict[str, int]) -> bytes | None: ...
+    def after_auth(self) -> bytes | None: ...
+    def single(self, client_msg_id: str, to: str, body: str) -> bytes: ...
+    def group(self, client_msg_id: str, group_id: str, body: str) -> bytes: ...
+    def delivered(self, conversation_id: str, seq: int, server_msg_id: str) -> bytes: ...
+    def pull(self, conversation_id: str, begin_seq: int, limit: int = 200) -> bytes: ...
+    def sync(self) -> bytes: ...
+    def know(self, conversation_id: str) -> None:
+        """That this conversation is part of the run; some dialects call it differently."""
+        ...
+
+    def decode(self, payload: bytes) -> Frame: ...
