@@ -65,7 +65,7 @@ def without_process(sample: Sample) -> Sample:
 def encode_text(samples: Iterable[Sample], accept: str = "") -> tuple[bytes, str]:
     """The text exposition of any samples, merged ones too, and its content type.
 
-    The library needs 10 µs a line, and everybody waits while it is at it. So OpenMetrics, which says nothing more
+    The library needs 8 µs a line (this: 0.3), and everybody waits meanwhile. So OpenMetrics, which says nothing more
     here, is only for those who take nothing else.
     """
     if "application/openmetrics-text" in accept and "text/plain" not in accept and "*/*" not in accept:
