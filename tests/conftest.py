@@ -18,6 +18,7 @@ from harness.coroutines import as_plain_function
 from harness.engines import SERVER_ENGINES, EngineTally, engine_of
 from harness.migrated import migrated_database
 from harness.workers import group_for_workers, mark_slow
+from nexo.cli import output as cli_output
 
 # The default prints every local variable of a traceback, which can hold up the event loop for seconds.
 _render = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
@@ -48,6 +49,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     mark_slow(items)
     if hasattr(config, "workerinput"):
         group_for_workers(items)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _commands_leave_logs_alone() -> Iterator[None]:
+    """A command sets logs up for its process, once and for all. Here that is the process of all tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cli_output, "set_up_logs", lambda level: None)
+        yield
 
 
 @pytest.fixture(params=["sqlite", *(pytest.param(engine, marks=pytest.mark.servers) for engine in SERVER_ENGINES)])

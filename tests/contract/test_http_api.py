@@ -1002,6 +1002,14 @@ async def test_registering_creating_groups_and_sending_are_limited(url: str) -> 
         await send(api, "bob", "ann")
 
 
+async def test_only_administrators_see_the_live_numbers(url: str) -> None:
+    async with open_api(url, ["ann"]) as api:
+        refused = await api.get("ann", "/admin/stats")
+        assert (refused.status, refused.error) == (403, "no_permission")
+        await api.accounts.set_admin("ann", True)
+        assert set((await api.get("ann", "/admin/stats")).data) == {"state", "reason", "slow", "canary_ms", "live"}
+
+
 # The last test of this file: what all of them together have met.
 def test_every_route_was_called_and_every_error_it_documents_was_met(request: pytest.FixtureRequest) -> None:
     here = {item.originalname for item in request.session.items if item.path == request.path}  # type: ignore[attr-defined]
