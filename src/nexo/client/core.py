@@ -258,7 +258,7 @@ class Core(Desk):
             return  # of a newer server
         try:
             handle(frame, now)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except Exception as error:  # whatever a server sends, the client lives on
             text = f"{frame.get('type')}: {type(error).__name__} {error}"
             self.tell(events.Failed(ClientError("bad_answer", text)))
         if self.link.is_signed_in:

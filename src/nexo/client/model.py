@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from msgspec import Struct, structs
+from msgspec import Struct, ValidationError, convert, structs
 
 from nexo.core.model import FIRST_EVENT, MsgType
 
@@ -127,15 +127,16 @@ def message_of_frame(frame: Mapping[str, Any]) -> Message:
 
 
 def message_of(shape: Mapping[str, Any]) -> Message:
-    """From the HTTP API's names. Raises KeyError or TypeError for what is no message."""
+    """From the HTTP API's names. Raises `msgspec.ValidationError` for what is no message."""
     fields = {name: value for name, value in shape.items() if name in _FIELDS}
-    fields["mentions"] = tuple(fields.get("mentions") or ())
-    quote = fields.get("quote")
-    if quote is not None:
-        named = {_RENAMED.get(name, name): value for name, value in quote.items()}
-        fields["quote"] = Quote(named["server_msg_id"], named["sender_id"], named["msg_type"], named["text"])
+    fields["mentions"] = fields.get("mentions") or ()
+    if fields.get("quote") is not None:
+        fields["quote"] = {_RENAMED.get(name, name): value for name, value in fields["quote"].items()}
     fields.setdefault("seq", None)
-    return Message(**fields)
+    message = convert(fields, Message)
+    if message.seq is None and not message.provisional:
+        raise ValidationError("A message has its seq")
+    return message
 
 
 def recall_event(frame: Mapping[str, Any], target_seq: int | None) -> Message:
@@ -154,14 +155,9 @@ def recall_event(frame: Mapping[str, Any], target_seq: int | None) -> Message:
 
 
 def entry_of_frame(frame: Mapping[str, Any]) -> Entry:
-    return Entry(
-        conversation_id=frame["conversationId"],
-        head_seq=frame["headSeq"],
-        min_seq=frame["minSeq"],
-        read_seq=frame["readSeq"],
-        delivered_seq=frame["deliveredSeq"],
-        unread=frame["unread"],
-    )
+    names = ("conversation_id", "head_seq", "min_seq", "read_seq", "delivered_seq", "unread")
+    camel = ("conversationId", "headSeq", "minSeq", "readSeq", "deliveredSeq", "unread")
+    return convert({name: frame[told] for name, told in zip(names, camel, strict=True)}, Entry)
 
 
 def entry_of(shape: Mapping[str, Any]) -> Entry:

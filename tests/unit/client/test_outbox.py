@@ -1,0 +1,125 @@
+"""What was sent and is not saved: in order, kept, and never sent in the wrong order."""
+
+from __future__ import annotations
+
+import random
+
+from nexo.client.options import Options
+from nexo.client.outbox import ClientMsgIds, Outbox, Outgoing
+
+OPTIONS = Options(max_in_flight=4, ack_timeout_ms=1000, backoff_min_ms=100, backoff_max_ms=800)
+
+
+def an_outbox(*texts: str, chat: str = "si_alice:bob") -> tuple[Outbox, list[Outgoing]]:
+    outbox = Outbox(OPTIONS, random.Random(1))
+    return outbox, [put(outbox, text, chat) for text in texts]
+
+
+def put(outbox: Outbox, text: str, chat: str) -> Outgoing:
+    outgoing = Outgoing(f"{len(outbox):04}", chat, {"to": "bob", "body": text}, 0)
+    outgoing.is_stored = True
+    outbox.add(outgoing)
+    return outgoing
+
+
+def texts(taken: list[Outgoing]) -> list[str]:
+    return [outgoing.fields["body"] for outgoing in taken]
+
+
+def test_only_so_many_are_on_the_wire() -> None:
+    outbox, sent = an_outbox("1", "2", "3", "4", "5")
+    assert texts(outbox.take(0.0)) == ["1", "2", "3", "4"]
+    assert outbox.take(0.0) == []
+    outbox.saved(sent[0])
+    assert texts(outbox.take(0.0)) == ["5"]
+
+
+def test_nothing_goes_out_before_it_is_stored_nor_overtakes_what_is_not() -> None:
+    outbox, sent = an_outbox("1", "2")
+    sent[0].is_stored = False
+    assert outbox.take(0.0) == []
+
+
+def test_after_a_transient_refusal_a_lane_goes_on_from_there_and_others_do_not_wait() -> None:
+    outbox, sent = an_outbox("1", "2", "3")
+    outbox.take(0.0)
+    outbox.saved(sent[0])
+    assert not outbox.refused(sent[1], "server_busy", "", 500, 1.0)
+    put(outbox, "other", "si_alice:carol")
+    assert texts(outbox.take(1.4)) == ["other"]
+    due = outbox.deadline(1.4)
+    assert due is not None
+    assert 1.5 <= due <= 1.625
+    assert texts(outbox.take(due)) == ["2", "3"]
+
+
+def test_without_a_hint_the_pauses_grow() -> None:
+    outbox, sent = an_outbox("1")
+    now, pauses = 0.0, []
+    for _ in range(6):
+        outbox.take(now)
+        outbox.refused(sent[0], "internal_error", "", None, now)
+        due = outbox.deadline(now)
+        assert due is not None
+        pauses.append(due - now)
+        now = due
+    assert pauses[0] < 0.2
+    assert all(0.4 <= pause <= 0.8 for pause in pauses[3:])
+
+
+def test_a_final_refusal_ends_one_message_and_not_its_lane() -> None:
+    outbox, sent = an_outbox("1", "2")
+    outbox.take(0.0)
+    assert outbox.refused(sent[0], "blocked", "no", None, 0.0)
+    assert (sent[0].state, sent[0].reason) == ("failed", "blocked")
+    outbox.saved(sent[1])
+    assert list(outbox) == [sent[0]]
+    assert outbox.retry(sent[0])
+    sent[0].is_stored = True
+    assert texts(outbox.take(0.0)) == ["1"]
+
+
+def test_everything_unanswered_is_sent_again_on_the_next_connection_in_order() -> None:
+    outbox, sent = an_outbox("1", "2", "3")
+    outbox.take(0.0)
+    outbox.saved(sent[1])
+    outbox.disconnected()
+    assert texts(outbox.take(9.0)) == ["1", "3"]
+
+
+def test_without_an_answer_it_is_sent_again() -> None:
+    outbox, _ = an_outbox("1", "2")
+    outbox.take(0.0)
+    outbox.repeat_unanswered(0.9)
+    assert outbox.take(0.9) == []
+    outbox.repeat_unanswered(1.0)
+    assert texts(outbox.take(1.0)) == ["1", "2"]
+
+
+def test_only_what_is_surely_not_stored_can_be_cancelled() -> None:
+    outbox, sent = an_outbox("1", "2", "3", "4", "5")
+    outbox.take(0.0)
+    assert not outbox.cancel(sent[0])
+    assert outbox.cancel(sent[4])
+    outbox.refused(sent[1], "blocked", "", None, 0.0)
+    assert outbox.cancel(sent[1])
+    assert texts(list(outbox)) == ["1", "3", "4"]
+
+
+def test_ids_are_ordered_by_time_also_when_the_clock_goes_back() -> None:
+    ids = ClientMsgIds()
+    made = [ids.new(wall_ms) for wall_ms in (5, 5, 9, 3, 3, 10)]
+    later = ClientMsgIds()
+    later.seen(made[-1])
+    made.append(later.new(2))
+    assert made == sorted(made)
+    assert len(set(made)) == len(made)
+    assert all(len(name) <= 64 for name in made)
+
+
+def test_a_stored_message_is_restored_as_it_was() -> None:
+    outgoing = Outgoing("c1", "si_alice:bob", {"to": "bob", "body": "hi"}, 7)
+    outgoing.state, outgoing.reason = "failed", "blocked"
+    again = Outgoing.from_stored("c1", outgoing.as_stored())
+    assert (again.frame, again.state, again.reason, again.created_at) == (outgoing.frame, "failed", "blocked", 7)
+    assert again.was_on_wire, "nobody knows, so it counts as sent"
