@@ -30,6 +30,7 @@ export class Listing {
     this._loading = null;
     /** @type {ReturnType<typeof setTimeout> | null} */
     this._again = null;
+    this._round = 0;
   }
 
   /** From the beginning, in the background: it is an extra, SYNC has what counts. */
@@ -38,13 +39,16 @@ export class Listing {
     this._cursor = "";
     this._hasMore = true;
     this._seen.clear();
+    const round = this._round;
     this._load(PAGE).catch((error) => {
+      if (round !== this._round) return; // stopped, or begun anew, meanwhile
       if (error instanceof NexoError && error.isTransient) this._again = setTimeout(() => this.reload(), AGAIN_MS);
       else this._failed(error);
     });
   }
 
   stop() {
+    this._round += 1;
     if (this._again !== null) clearTimeout(this._again);
     this._again = null;
   }

@@ -181,6 +181,27 @@ test("a handler that throws harms nobody, and is told", async () => {
   await client.close();
 });
 
+test("nothing goes on after close, also when the list could not be had", async () => {
+  const { FakeSocket } = fakeSockets();
+  let asked = 0;
+  let refuse;
+  const failing = (url, init) => {
+    if (new URL(url).pathname !== "/conversation/list") return fetch(url, init);
+    asked += 1;
+    return new Promise((_, reject) => (refuse = () => reject(new TypeError("gone"))));
+  };
+  const client = tab(FakeSocket, { fetch: failing });
+  await client.login({ userId: "ann", password: "x" });
+  await client.connect();
+  await client.close();
+  refuse(); // asked once more, as any GET on a connection that has gone
+  await new Promise((resolve) => setImmediate(resolve));
+  refuse();
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(asked, 2);
+  assert.equal(client._listing._again, null, "no timer keeps the process alive");
+});
+
 test("without a WebSocket the error says what to do", async () => {
   const client = tab(null);
   await assert.rejects(client.connect(), (error) => error.reason === "no_websocket" && /option WebSocket/.test(error.message));

@@ -18,6 +18,7 @@ export class Listing {
     _loading: Promise<boolean> | null;
     /** @type {ReturnType<typeof setTimeout> | null} */
     _again: ReturnType<typeof setTimeout> | null;
+    _round: number;
     /** From the beginning, in the background: it is an extra, SYNC has what counts. */
     reload(): void;
     stop(): void;
