@@ -16,6 +16,10 @@ from nexo.client.failures import is_transient
 from nexo.client.model import SendState
 from nexo.client.options import Options
 
+_INTERVAL_MIN_S, _INTERVAL_MAX_S = 0.04, 1.0
+_SLOWED_S = 0.5  # refusals within this time are of one burst
+_RECOVERY = 0.97  # of the interval is left after each message that is saved
+
 
 class ClientMsgIds:
     """Time-ordered ids: sorted as text they are in the order in which they were made, also over a restart with
@@ -89,6 +93,9 @@ class Outbox:
         self._rng = rng
         self._lanes: dict[str, _Lane] = {}
         self._all: dict[str, Outgoing] = {}
+        self._interval_s = 0.0  # between sends, after the server said that they come too fast
+        self._next_at = 0.0
+        self._slowed_at = -1.0
 
     def __len__(self) -> int:
         return len(self._all)
@@ -142,7 +149,11 @@ class Outbox:
 
     def take(self, now: float) -> list[Outgoing]:
         """What is to be sent now. Each lane in order; lanes share the places on the wire."""
+        if self._interval_s and now < self._next_at:
+            return []
         room = self._options.max_in_flight - sum(1 for _ in self._flying())
+        if self._interval_s:
+            room = min(room, 1)
         taken: list[Outgoing] = []
         for lane in self._lanes.values():
             if now < lane.paused_until:
@@ -155,6 +166,8 @@ class Outbox:
                     outgoing.was_on_wire = True
                     outgoing.attempts += 1
                     taken.append(outgoing)
+        if taken:
+            self._next_at = now + self._interval_s
         return taken
 
     def _flying(self) -> Iterator[tuple[_Lane, Outgoing, float]]:
@@ -179,12 +192,22 @@ class Outbox:
         if not is_transient(reason):
             self.failed(outgoing, reason, detail)
             return True
+        if reason == "too_many_requests":
+            self._slow_down(now, retry_after_ms)
         first = next(other for other in lane.waiting if other.was_on_wire)
         if outgoing is first or lane.paused_until <= now:
             lane.refusals = lane.refusals + 1 if outgoing is first else max(1, lane.refusals)
             lane.paused_until = now + self._pause_s(lane.refusals, retry_after_ms)
         self._rewind(lane, outgoing)
         return False
+
+    def _slow_down(self, now: float, retry_after_ms: int | None) -> None:
+        """The limit is the user's, not a conversation's: everything waits, and goes on one at a time. Who runs
+        into it again and again is disconnected."""
+        if now - self._slowed_at >= _SLOWED_S:
+            self._slowed_at = now
+            self._interval_s = min(_INTERVAL_MAX_S, max(_INTERVAL_MIN_S, 2 * self._interval_s))
+        self._next_at = max(self._next_at, now + self._pause_s(1, retry_after_ms))
 
     def failed(self, outgoing: Outgoing, reason: str, detail: str) -> None:
         """For good, unless it is tried again on purpose. It stays in the box; its lane goes on without it."""
@@ -206,6 +229,7 @@ class Outbox:
             outgoing.on_wire_since = None
 
     def saved(self, outgoing: Outgoing) -> None:
+        self._interval_s = self._interval_s * _RECOVERY if self._interval_s > _INTERVAL_MIN_S / 8 else 0.0
         lane = self._lanes.get(outgoing.conversation_id)
         if lane is not None:
             lane.refusals = 0
@@ -230,6 +254,8 @@ class Outbox:
         timeout_s = self._options.ack_timeout_ms / 1000
         due = [lane.paused_until for lane in self._lanes.values() if lane.paused_until > now]
         due += [since + timeout_s for _, _, since in self._flying()]
+        if self._interval_s and self._lanes and self._next_at > now:
+            due.append(self._next_at)
         return min(due, default=None)
 
     def oldest_unanswered(self) -> float | None:
