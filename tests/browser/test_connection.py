@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,7 @@ from playwright.sync_api import Browser, expect
 
 from harness.browser import PASSWORD, Api, People, Window
 from harness.server_process import ServerProcess
+from harness.two_phase import two_phase
 
 
 @pytest.fixture
@@ -116,3 +118,22 @@ def test_a_window_that_lost_its_place_says_so_and_can_take_it_back(browser: Brow
     expect(tab.page.locator(".app")).to_be_visible()
     people.close()
     api.close()
+
+
+@pytest.mark.servers
+def test_accepted_messages_end_up_saved_and_leave_no_ghosts(browser: Browser) -> None:
+    """Two-phase with copies before they are saved: what is shown in between goes away by itself."""
+    with two_phase(deliver_before_saved=True) as server, contextlib.closing(Api(server.address)) as api:
+        people = People(browser, server.address)
+        api.register("ida", "Ida")
+        api.register("jan", "Jan")
+        ida = people.window().sign_in("ida").chat_with_id("jan")
+        jan = people.window().sign_in("jan").chat_with_id("ida")
+        for number in range(5):
+            ida.say(f"In two phases {number}")
+        ida.state("In two phases 4", "read")
+        jan.sees("In two phases 4")
+        expect(jan.page.get_by_text("Not stored yet")).to_have_count(0)
+        for window in (ida, jan):
+            expect(window.page.locator("li.msg .text")).to_have_text([f"In two phases {number}" for number in range(5)])
+        people.close()

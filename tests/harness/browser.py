@@ -85,18 +85,18 @@ class Api:
         body = {"user_id": user_id, "password": PASSWORD, "nickname": nickname}
         assert self._http.post("/user/register", json=body).json()["err_msg"] in ("", "user_exists")
 
-    def call(self, who: str, method: str, path: str, **params: Any) -> Any:
+    def token(self, who: str) -> str:
         if who not in self._tokens:
             body = {"user_id": who, "password": PASSWORD, "device_id": "api"}
             self._tokens[who] = self._http.post("/auth/login", json=body).json()["data"]["access_token"]
-        headers = {"authorization": f"Bearer {self._tokens[who]}"}
+        return self._tokens[who]
+
+    def call(self, who: str, method: str, path: str, **params: Any) -> Any:
+        headers = {"authorization": f"Bearer {self.token(who)}"}
         how = {"params": params} if method == "GET" else {"json": params}
         answer = self._http.request(method, path, headers=headers, **how).json()  # type: ignore[arg-type]
         assert answer["err_code"] == 0, answer
         return answer["data"]
-
-    def token(self, who: str) -> str:
-        return self._tokens[who]
 
     def send(self, user_id: str, to: str, content: Any, **more: Any) -> dict[str, Any]:
         self._sent += 1

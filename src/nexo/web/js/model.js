@@ -103,14 +103,14 @@ export class Model extends Emitter {
     this.#listChanged();
   }
 
-  /** Resolves when the list of conversations is here, or after `ms`. @param {number} ms @returns {Promise<void>} */
-  whenListed(ms) {
-    if (this.listLoaded) return Promise.resolve();
+  /** Resolves when the list of conversations is here or `isEnough` says so, or after `ms`. @param {number} ms @param {() => boolean} isEnough @returns {Promise<void>} */
+  whenListed(ms, isEnough) {
+    if (this.listLoaded || isEnough()) return Promise.resolve();
     return new Promise((resolve) => {
       const timer = setTimeout(() => done(), ms);
-      const end = this.on("listed", () => done());
+      const ends = [this.on("listed", () => done()), this.on("list", () => isEnough() && done())];
       const done = () => {
-        end();
+        for (const end of ends) end();
         clearTimeout(timer);
         resolve();
       };

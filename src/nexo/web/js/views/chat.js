@@ -115,7 +115,8 @@ export class ChatView {
     this.#loading = "first";
     this.#failed = false;
     try {
-      await this.model.whenListed(LIST_MS); // after a reload: what is unread is not known before
+      // After a reload what is unread is not known before; and its beginning must have come to stand on.
+      await this.model.whenListed(LIST_MS, () => this.#hasBeginning);
       if (conversation.unread > 0) this.#marks = { newAfter: conversation.readSeq, newCount: conversation.unread };
       await this.#loadFirst();
     } catch {
@@ -131,13 +132,26 @@ export class ChatView {
     this.#scrolled();
   }
 
+  get #hasBeginning() {
+    const { headSeq, syncedSeq, readSeq } = this.conversation;
+    return headSeq > 0 && syncedSeq >= Math.min(headSeq, readSeq + PAGE);
+  }
+
+  /** Much that was missed is still to come: it rushes past and is not read. */
+  get #isCatchingUp() {
+    return this.conversation.headSeq - this.conversation.syncedSeq > PAGE;
+  }
+
   /** What is in memory may be nothing, or only the newest: the first unread message must be in it. */
   async #loadFirst() {
     const { conversation } = this;
     const { messages } = conversation;
     const first = messages[0]?.seq ?? Infinity;
-    if (this.#marks.newAfter !== null && first > this.#marks.newAfter + 1 && conversation.hasEarlier !== false) {
-      await conversation.loadAround(this.#marks.newAfter + 1, PAGE);
+    const { newAfter } = this.#marks;
+    // With very many new ones the newest, as they come, would push the first out of memory again.
+    const isFar = newAfter !== null && conversation.headSeq - newAfter > 2 * PAGE;
+    if (newAfter !== null && (isFar || (first > newAfter + 1 && conversation.hasEarlier))) {
+      await conversation.loadAround(newAfter + 1, PAGE);
     } else if (messages.length === 0) {
       await conversation.loadLatest(PAGE);
     } else if (conversation.hasEarlier && messages.length < PAGE) {
@@ -171,7 +185,7 @@ export class ChatView {
   // -- drawing -------------------------------------------------------------------------------------------
 
   #draw() {
-    if (this.#hasEnded || this.#isHeld()) return;
+    if (this.#hasEnded || this.#loading === "first" || this.#isHeld()) return;
     const { conversation, log } = this;
     const rows = buildRows(this.model, conversation, this.#marks);
     const follow = this.#wantsFollow || (log.follows && !conversation.hasLater);
@@ -398,7 +412,7 @@ export class ChatView {
   /** Only what was seen, in a tab that is looked at, is read. */
   #read() {
     const { conversation, log } = this;
-    if (this.#hasEnded || document.hidden || !document.hasFocus() || this.element.checkVisibility?.() === false) return;
+    if (this.#hasEnded || this.#loading === "first" || this.#isCatchingUp || document.hidden || !document.hasFocus() || this.element.checkVisibility?.() === false) return;
     const seen = log.lastSeen();
     if (!seen) return;
     const isLast = seen === log.rows.at(-1) && !conversation.hasLater;
