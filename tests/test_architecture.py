@@ -8,8 +8,11 @@ from __future__ import annotations
 import ast
 import graphlib
 import re
+import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -231,3 +234,18 @@ def test_the_paths_in_the_architecture_page_exist() -> None:
     )
     missing = [path for path in named if not any(f"/{file}".endswith(f"/{path.rstrip('/')}") for file in files)]
     assert not missing, "\n".join(sorted(missing))
+
+
+def test_whatever_is_imported_is_installed_with_the_server() -> None:
+    """The tests' environment has more; `make run` gets only what pyproject.toml names."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = {re.split(r"[\[<>=!~ ]", name)[0].lower() for name in project["dependencies"]}
+    owners = packages_distributions()
+    wrong = []
+    for name in modules():
+        for line, imported in imports_of(name):
+            top = imported.split(".")[0]
+            if top != "nexo" and top not in sys.stdlib_module_names:
+                if not named & {owner.lower() for owner in owners.get(top, ())}:
+                    wrong.append(f"{name}:{line} imports {imported}")
+    assert not wrong, "\n".join(wrong)
