@@ -239,13 +239,18 @@ def test_the_paths_in_the_architecture_page_exist() -> None:
 def test_whatever_is_imported_is_installed_with_the_server() -> None:
     """The tests' environment has more; `make run` gets only what pyproject.toml names."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    named = {re.split(r"[\[<>=!~ ]", name)[0].lower() for name in project["dependencies"]}
+    named = {_canonical(re.split(r"[\[<>=!~ ]", name)[0]) for name in project["dependencies"]}
     owners = packages_distributions()
     wrong = []
     for name in modules():
         for line, imported in imports_of(name):
             top = imported.split(".")[0]
-            if top != "nexo" and top not in sys.stdlib_module_names:
-                if not named & {owner.lower() for owner in owners.get(top, ())}:
-                    wrong.append(f"{name}:{line} imports {imported}")
+            if top == "nexo" or top in sys.stdlib_module_names:
+                continue
+            if not named & {_canonical(owner) for owner in owners.get(top, ())}:
+                wrong.append(f"{name}:{line} imports {imported}")
     assert not wrong, "\n".join(wrong)
+
+
+def _canonical(distribution: str) -> str:
+    return distribution.lower().replace("_", "-")
