@@ -193,6 +193,7 @@ def test_everything_can_be_done_by_keyboard(town: dict[str, str], people: People
     expect(window.dialog()).to_contain_text("Recall this message?")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
+    expect(page.locator("dialog[open]")).to_have_count(0)
     window.sees("You recalled a message")
     page.keyboard.press("Escape")
     expect(window.field).to_be_focused()
