@@ -1,13 +1,24 @@
-"""A server with two-phase acknowledgement for everything, and the Redis that it needs."""
+"""Servers and workers with two-phase acknowledgement for everything, and the Redis that they need."""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+import urllib.request
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
-from harness.server_process import ServerProcess
+from harness import processes
+from harness.cluster import Cluster, cluster
+from harness.server_process import NEXO, START_TIMEOUT_S, ServerProcess, environment
 from harness.servers import Redis
+
+ON: dict[str, Any] = {"two_phase__enabled": True, "two_phase__scope": "all"}
+QUICK: dict[str, Any] = {"two_phase__owner_ttl_s": 2, "bus__breaker_ms": 200}
 
 
 @contextlib.contextmanager
@@ -20,9 +31,93 @@ def two_phase(
         yield stack.enter_context(
             ServerProcess(
                 redis__url=redis.url,
-                two_phase__enabled=True,
-                two_phase__scope="all",
                 two_phase__deliver_before_saved=deliver_before_saved,
-                **settings,
+                **{**ON, **settings},
             )
         )
+
+
+@contextlib.contextmanager
+def two_phase_cluster(
+    engine_name: str, instances: int = 2, *, redis: Redis | None = None, **settings: Any
+) -> Iterator[Cluster]:
+    with cluster(engine_name, instances, redis, **{**ON, **QUICK, **settings}) as running:
+        yield running
+
+
+class WorkerProcess:
+    """`nexo worker`, with the settings of a server."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.directory = processes.new_dir("worker")
+        self.log = self.directory / "log"
+        self._settings = settings
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def start(self) -> None:
+        seen = len(self.output)
+        command = [str(NEXO), "worker", "--data", str(self.directory / "data")]
+        env = environment(self._settings)
+        self._process = processes.spawn(command, cwd=self.directory, log=self.log, env=env)
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while "Nexo saves" not in self.output[seen:]:
+            assert self._process.poll() is None and time.monotonic() < deadline, self.output  # noqa: PT018
+            time.sleep(0.01)
+
+    @property
+    def output(self) -> str:
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        os.kill(self._process.pid, number)
+
+    def stop(self) -> int:
+        assert self._process is not None
+        self.signal(signal.SIGTERM)
+        return self._process.wait(30)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+
+def metric(server: ServerProcess, name: str, **labels: str) -> float:
+    """What a server says about itself now; 0 when it says nothing."""
+    with urllib.request.urlopen(f"{server.address}/metrics", timeout=30) as answer:
+        text = answer.read().decode()
+    wanted = [f'{label}="{value}"' for label, value in labels.items()]
+    found = 0.0
+    for line in text.splitlines():
+        if line.startswith((f"{name}{{", f"{name} ")) and all(item in line for item in wanted):
+            found += float(line.rpartition(" ")[2])
+    return found
+
+
+def streams(server: ServerProcess, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`nexo streams …` with the settings of a server."""
+    return subprocess.run(
+        [NEXO, "streams", *arguments],
+        cwd=server.directory,
+        env=environment({name: value for name, value in server.settings.items() if name.startswith(("redis", "two"))}),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def backlog(server: ServerProcess) -> dict[str, int]:
+    """What waits, over all shards."""
+    done = streams(server, "list", "--json")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)
+    return {name: sum(row[name] for row in rows) for name in ("accepted", "to_save", "dead")}

@@ -83,9 +83,9 @@ class Host(Protocol):
 class Connection:
     __slots__ = (
         "_acks", "_answers", "_dirty", "_frames", "_held", "_holds", "_inflight", "_out", "_out_bytes", "_parked",
-        "_queued", "_refused", "_requests", "_resync_at", "_touched", "_unblocked", "_violations", "asks_outcome",
-        "blocked_since", "blocked_taken", "bytes_out", "closing", "conn_id", "device_id", "dialect", "ended",
-        "frames_out", "heads", "heads_at", "host", "last_ping", "last_seen", "link", "notices", "opened_at",
+        "_queued", "_refused", "_requests", "_resync_at", "_sends", "_touched", "_unblocked", "_violations",
+        "asks_outcome", "blocked_since", "blocked_taken", "bytes_out", "closing", "conn_id", "device_id",
+        "dialect", "ended", "frames_out", "heads", "heads_at", "host", "last_ping", "last_seen", "link", "notices", "opened_at",
         "presigned", "remote", "session", "signing_in", "user_id",
     )  # fmt: skip
 
@@ -119,7 +119,8 @@ class Connection:
         self._inflight = 0
         self._requests = 0
         self._queued: deque[tuple[commands.Command, Any]] | None = None  # an empty one is half a kilobyte
-        self._holds: dict[str, tuple[str, float, NexoError]] | None = None
+        self._holds: dict[str, tuple[str, float, NexoError, int]] | None = None
+        self._sends = 0  # so far
         self._held: list[bytes] | None = None
         self._parked: list[bytes] | None = None
         self._dirty = ""
@@ -349,11 +350,12 @@ class Connection:
             self._fail_in_turn(command.place(self.session.user_id), error, ref)
             return
         name = draft.conversation_id
+        number = self._number(name, draft.client_msg_id)
         refusal = self._refusal(name, draft.client_msg_id)
         if refusal is None:
             slot: list[bytes | None] = [None]
             try:
-                self.host.submit(self, draft, partial(self.answered, slot, name, draft.client_msg_id, ref))
+                self.host.submit(self, draft, partial(self.answered, slot, name, draft.client_msg_id, number, ref))
             except NexoError as error:
                 refusal = error
             else:
@@ -365,8 +367,16 @@ class Connection:
                     queue = self._answers[name] = deque()
                 queue.append(slot)
                 return
-        self._hold(name, draft.client_msg_id, refusal)
+        self._hold(name, draft.client_msg_id, refusal, number)
         self._fail_in_turn(name, refusal, ref)
+
+    def _number(self, name: str, client_msg_id: str) -> int:
+        """Which send of this connection it is; what comes back after a refusal keeps its place among them."""
+        held = self._holds.get(name) if self._holds else None
+        if held is not None and held[0] == client_msg_id:
+            return held[3]
+        self._sends += 1
+        return self._sends
 
     def _refusal(self, name: str, client_msg_id: str) -> NexoError | None:
         """Why this send cannot be taken now. After a transient refusal of A, what comes after it to the same
@@ -385,28 +395,35 @@ class Connection:
             return NexoError("too_many_requests", "You send too fast", retry_after_ms=wait_ms)
         return None
 
-    def _hold(self, name: str, client_msg_id: str, error: NexoError) -> None:
+    def _hold(self, name: str, client_msg_id: str, error: NexoError, number: int) -> None:
+        """The earliest one counts: what was refused at the door may have others before it that were taken, and are
+        refused only now."""
         if self._holds is None:
             self._holds = {}
-        if name not in self._holds:
+        held = self._holds.get(name)
+        if held is None or number < held[3]:
             now = time.monotonic()
             if len(self._holds) >= HELD_MAX:
-                self._holds = {key: held for key, held in self._holds.items() if held[1] > now}
-            self._holds[name] = (client_msg_id, now + REFUSAL_HOLD_S, error)
+                self._holds = {key: one for key, one in self._holds.items() if one[1] > now}
+            self._holds[name] = (client_msg_id, now + REFUSAL_HOLD_S, error, number)
 
-    def answered(self, slot: list[bytes | None], name: str, client_msg_id: str, ref: Any, outcome: Outcome) -> None:
+    def answered(
+        self, slot: list[bytes | None], name: str, client_msg_id: str, number: int, ref: Any, outcome: Outcome
+    ) -> None:
         """A send of this connection has its outcome. Answers leave in the order of the sends."""
         self._inflight -= 1
         if not self.closing:
-            self._answer_send(slot, name, client_msg_id, ref, outcome)
+            self._answer_send(slot, name, client_msg_id, number, ref, outcome)
         if isinstance(outcome, Sent):
             self.host.message_saved(outcome, self)
 
-    def _answer_send(self, slot: list[bytes | None], name: str, client_msg_id: str, ref: Any, outcome: Outcome) -> None:
+    def _answer_send(
+        self, slot: list[bytes | None], name: str, client_msg_id: str, number: int, ref: Any, outcome: Outcome
+    ) -> None:
         event: events.Event
         if isinstance(outcome, NexoError):
             if outcome.row.retry:
-                self._hold(name, client_msg_id, outcome)
+                self._hold(name, client_msg_id, outcome, number)
             self.host.traffic.errors.add(outcome.name)
             event = events.Failed(outcome)
         elif isinstance(outcome, Sent):
@@ -592,7 +609,7 @@ class Connection:
             except NexoError:
                 pass
             else:
-                self._hold(draft.conversation_id, draft.client_msg_id, error)
+                self._hold(draft.conversation_id, draft.client_msg_id, error, self._sends)
                 self._fail_in_turn(draft.conversation_id, error, ref)
                 return False
         self.fail(error, ref)

@@ -199,10 +199,11 @@ class Streams:
         if not entries:
             return
         accepted = self.accepted(shard)
-        keys = [accepted.name, self.to_save(shard).name]
-        await self.link.run(
-            [MOVE.call(keys, accepted.group, entry.entry_id, *encode_entry(entry)) for entry in entries]
-        )
+        words: list[str | int] = []
+        for entry in entries:
+            fields = encode_entry(entry)
+            words += [entry.entry_id, len(fields), *fields]
+        await self.link.run([MOVE.call([accepted.name, self.to_save(shard).name], accepted.group, *words)])
 
     async def bury(self, stream: Stream, shard: int, raw: Raw, draft: Draft | None, reason: str) -> Address | None:
         """An entry goes from its stream to the dead letters, with the reason why it was not saved; who is to be
