@@ -1,4 +1,4 @@
-"""Accepted, then saved: what each side is told, and when (SPEC §17)."""
+"""Accepted, then saved: what each side is told, and when."""
 
 from __future__ import annotations
 

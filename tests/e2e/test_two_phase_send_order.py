@@ -16,9 +16,9 @@ from harness.two_phase import two_phase
 pytestmark = pytest.mark.servers
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["saved_first", "delivered_first"])
-def server(request: pytest.FixtureRequest) -> Iterator[ServerProcess]:
-    with two_phase(deliver_before_saved=request.param) as running:
+@pytest.fixture(scope="module")
+def server() -> Iterator[ServerProcess]:
+    with two_phase(deliver_before_saved=True) as running:
         yield running
 
 

@@ -85,8 +85,8 @@ class Connection:
         "_acks", "_answers", "_dirty", "_frames", "_held", "_holds", "_inflight", "_out", "_out_bytes", "_parked",
         "_queued", "_refused", "_requests", "_resync_at", "_sends", "_touched", "_unblocked", "_violations",
         "asks_outcome", "blocked_since", "blocked_taken", "bytes_out", "closing", "conn_id", "device_id",
-        "dialect", "ended", "frames_out", "heads", "heads_at", "host", "last_ping", "last_seen", "link", "notices", "opened_at",
-        "presigned", "remote", "session", "signing_in", "user_id",
+        "dialect", "ended", "frames_out", "heads", "heads_at", "host", "last_ping", "last_seen", "link", "notices",
+        "opened_at", "presigned", "remote", "session", "signing_in", "user_id",
     )  # fmt: skip
 
     link: Link
