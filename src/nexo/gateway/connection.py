@@ -20,7 +20,9 @@ import structlog
 from nexo.core import commands, events
 from nexo.core.model import Draft, Sent, Session
 from nexo.errors import NexoError
+from nexo.gateway.answers import Answers, Slot
 from nexo.gateway.handshake import encode_outcome
+from nexo.gateway.holds import Holds
 from nexo.gateway.rates import Rate, Rules
 from nexo.gateway.websocket import Link, text_frame
 from nexo.metrics.traffic import Traffic
@@ -35,7 +37,6 @@ REQUESTS_MAX = 16  # database requests of one connection under way at the same t
 QUEUED_MAX = 256  # requests of one connection that wait for those
 HELD_MAX = 1000  # pushes that wait for SYNC
 RESYNC_PAUSE_S = 5.0
-REFUSAL_HOLD_S = 5.0
 FOR_ALL = frozenset((commands.Register, commands.RefreshToken))  # need nobody signed in
 
 
@@ -115,11 +116,11 @@ class Connection:
         self._out_bytes = 0
         self.bytes_out = 0
         self._touched = False
-        self._answers: dict[str, deque[list[bytes | None]]] | None = None
+        self._answers: Answers | None = None
         self._inflight = 0
         self._requests = 0
         self._queued: deque[tuple[commands.Command, Any]] | None = None  # an empty one is half a kilobyte
-        self._holds: dict[str, tuple[str, float, NexoError, int]] | None = None
+        self._holds: Holds | None = None
         self._sends = 0  # so far
         self._held: list[bytes] | None = None
         self._parked: list[bytes] | None = None
@@ -353,7 +354,7 @@ class Connection:
         number = self._number(name, draft.client_msg_id)
         refusal = self._refusal(name, draft.client_msg_id)
         if refusal is None:
-            slot: list[bytes | None] = [None]
+            slot: Slot = [None]
             try:
                 self.host.submit(self, draft, partial(self.answered, slot, name, draft.client_msg_id, number, ref))
             except NexoError as error:
@@ -361,32 +362,24 @@ class Connection:
             else:
                 self._inflight += 1
                 if self._answers is None:
-                    self._answers = {}
-                queue = self._answers.get(name)
-                if queue is None:
-                    queue = self._answers[name] = deque()
-                queue.append(slot)
+                    self._answers = Answers()
+                self._answers.reserve(name, slot)
                 return
         self._hold(name, draft.client_msg_id, refusal, number)
         self._fail_in_turn(name, refusal, ref)
 
     def _number(self, name: str, client_msg_id: str) -> int:
-        """Which send of this connection it is; what comes back after a refusal keeps its place among them."""
-        held = self._holds.get(name) if self._holds else None
-        if held is not None and held[0] == client_msg_id:
-            return held[3]
-        self._sends += 1
-        return self._sends
+        """Which send of this connection it is."""
+        number = self._holds.number_of(name, client_msg_id) if self._holds else None
+        if number is None:
+            number = self._sends = self._sends + 1
+        return number
 
     def _refusal(self, name: str, client_msg_id: str) -> NexoError | None:
-        """Why this send cannot be taken now. After a transient refusal of A, what comes after it to the same
-        conversation is refused too until A is back: a retry must not end up behind its successors."""
-        if self._holds:
-            held = self._holds.get(name)
-            if held is not None:
-                if held[0] != client_msg_id and time.monotonic() < held[1]:
-                    return held[2]
-                del self._holds[name]
+        """Why this send cannot be taken now."""
+        refusal = self._holds.refusal(name, client_msg_id) if self._holds else None
+        if refusal is not None:
+            return refusal
         if self._inflight >= self.host.rules.inflight_sends > 0:
             self.host.traffic.refusals.add("inflight_sends")
             return NexoError("too_many_requests", "Too many sends are waiting for their answer", retry_after_ms=100)
@@ -396,20 +389,11 @@ class Connection:
         return None
 
     def _hold(self, name: str, client_msg_id: str, error: NexoError, number: int) -> None:
-        """The earliest one counts: what was refused at the door may have others before it that were taken, and are
-        refused only now."""
         if self._holds is None:
-            self._holds = {}
-        held = self._holds.get(name)
-        if held is None or number < held[3]:
-            now = time.monotonic()
-            if len(self._holds) >= HELD_MAX:
-                self._holds = {key: one for key, one in self._holds.items() if one[1] > now}
-            self._holds[name] = (client_msg_id, now + REFUSAL_HOLD_S, error, number)
+            self._holds = Holds()
+        self._holds.add(name, client_msg_id, error, number)
 
-    def answered(
-        self, slot: list[bytes | None], name: str, client_msg_id: str, number: int, ref: Any, outcome: Outcome
-    ) -> None:
+    def answered(self, slot: Slot, name: str, client_msg_id: str, number: int, ref: Any, outcome: Outcome) -> None:
         """A send of this connection has its outcome. Answers leave in the order of the sends."""
         self._inflight -= 1
         if not self.closing:
@@ -417,9 +401,7 @@ class Connection:
         if isinstance(outcome, Sent):
             self.host.message_saved(outcome, self)
 
-    def _answer_send(
-        self, slot: list[bytes | None], name: str, client_msg_id: str, number: int, ref: Any, outcome: Outcome
-    ) -> None:
+    def _answer_send(self, slot: Slot, name: str, client_msg_id: str, number: int, ref: Any, outcome: Outcome) -> None:
         event: events.Event
         if isinstance(outcome, NexoError):
             if outcome.row.retry:
@@ -430,21 +412,14 @@ class Connection:
             event = events.Saved(outcome.message, outcome.content_changed)
         else:
             event = outcome
-        slot[0] = self.dialect.encode(event, ref)
         assert self._answers is not None
-        queue = self._answers[name]
-        while queue and queue[0][0] is not None:
-            self._write(text_frame(queue.popleft()[0]))  # type: ignore[arg-type]
-        if not queue:
-            del self._answers[name]
+        for payload in self._answers.fill(name, slot, self.dialect.encode(event, ref)):
+            self._write(text_frame(payload))
 
     def _fail_in_turn(self, name: str, error: NexoError, ref: Any) -> None:
         self.host.traffic.errors.add(error.name)
         payload = self.dialect.encode(events.Failed(error), ref)
-        queue = self._answers.get(name) if self._answers else None
-        if queue:
-            queue.append([payload])
-        else:
+        if self._answers is None or not self._answers.wait(name, payload):
             self._write(text_frame(payload))
 
     # -- writing -----------------------------------------------------------------------------------------

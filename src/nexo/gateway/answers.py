@@ -1,0 +1,39 @@
+"""The answers to a connection's sends leave in the order of the sends, per conversation."""
+
+from __future__ import annotations
+
+from collections import deque
+
+Slot = list[bytes | None]  # the place of an answer, empty until it is known
+
+
+class Answers:
+    __slots__ = ("_queues",)
+
+    def __init__(self) -> None:
+        self._queues: dict[str, deque[Slot]] = {}
+
+    def reserve(self, name: str, slot: Slot) -> None:
+        queue = self._queues.get(name)
+        if queue is None:
+            queue = self._queues[name] = deque()
+        queue.append(slot)
+
+    def fill(self, name: str, slot: Slot, payload: bytes) -> list[bytes]:
+        """What may leave now: this answer, if none before it is missing, and those that waited for it."""
+        slot[0] = payload
+        queue = self._queues[name]
+        ready: list[bytes] = []
+        while queue and (first := queue[0][0]) is not None:
+            ready.append(first)
+            queue.popleft()
+        if not queue:
+            del self._queues[name]
+        return ready
+
+    def wait(self, name: str, payload: bytes) -> bool:
+        """Put an answer behind those that are missing; False when none is, and it may leave at once."""
+        queue = self._queues.get(name)
+        if queue:
+            queue.append([payload])
+        return bool(queue)
