@@ -11,7 +11,7 @@ TEST_READY := .venv/.ready-test
 PYTEST_ARGS ?=
 # Tests wait more than they compute: three workers fill two cores. What shares a server stays on one worker.
 WORKERS ?= 3
-SPREAD = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+SPREAD = -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 LOCK_ARGS ?=
 
 define HELP

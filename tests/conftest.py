@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 import structlog
 from hypothesis import settings
+from xdist.remote import Producer
 
 from harness import servers
 from harness.coroutines import as_plain_function
 from harness.engines import SERVER_ENGINES, EngineTally, engine_of
 from harness.migrated import migrated_database
-from harness.workers import group_for_workers, mark_slow
+from harness.workers import ByFileAndEngine, longest_first, mark_slow
 from nexo.cli import output as cli_output
 
 # The default prints every local variable of a traceback, which can hold up the event loop for seconds.
@@ -48,7 +49,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     mark_slow(items)
     if hasattr(config, "workerinput"):
-        group_for_workers(items)
+        longest_first(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFileAndEngine:
+    return ByFileAndEngine(config, log)
 
 
 @pytest.fixture(autouse=True, scope="session")

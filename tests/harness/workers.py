@@ -1,4 +1,4 @@
-"""How tests are dealt out when a run has several workers (pytest-xdist, --dist loadgroup).
+"""How tests are dealt out when a run has several workers (pytest-xdist).
 
 What shares a server or a migrated database stays together: the tests of one file on one engine. Folders
 with long tests come first, so that no worker begins a long one when the others have finished.
@@ -6,22 +6,38 @@ with long tests come first, so that no worker begins a long one when the others 
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from pathlib import Path
 
 import pytest
-
-from harness.engines import engine_of
+from xdist.scheduler.loadscope import LoadScopeScheduling  # type: ignore[import-untyped]
 
 TESTS = Path(__file__).parents[1]
 _LONGEST_FIRST = ("browser", "faults", "e2e", "conformance", "sim", "property", "contract")
+_ENGINE = re.compile(r"\[(?:.*-)?(sqlite|mariadb|postgresql)(?:-.*)?\]$")
+_GROUP = re.compile(r'xdist_group\("([^"]+)"\)')
 _SLOW = {"browser", "faults", "e2e", "conformance", "sim"}  # real processes, real time
 
 
-def group_for_workers(items: list[pytest.Item]) -> None:
+class ByFileAndEngine(LoadScopeScheduling):  # type: ignore[misc]
+    """xdist's own groups (`--dist loadgroup`) hang on names of tests that pytest 9 no longer lets it change."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file, _, rest = nodeid.partition("::")
+        engine = _ENGINE.search(rest)
+        return _group_of(file) or (f"{file}:{engine[1]}" if engine else file)
+
+
+@cache
+def _group_of(file: str) -> str | None:
+    """Some files know better: `pytestmark = pytest.mark.xdist_group("…")`."""
+    found = _GROUP.search((TESTS.parent / file).read_text(encoding="utf-8"))
+    return found[1] if found else None
+
+
+def longest_first(items: list[pytest.Item]) -> None:
     items.sort(key=_rank)
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:  # some files know better
-            item.add_marker(pytest.mark.xdist_group(_group_of(item)))
 
 
 def mark_slow(items: list[pytest.Item]) -> None:
@@ -33,9 +49,3 @@ def mark_slow(items: list[pytest.Item]) -> None:
 def _rank(item: pytest.Item) -> int:
     folder = item.path.relative_to(TESTS).parts[0]
     return _LONGEST_FIRST.index(folder) if folder in _LONGEST_FIRST else len(_LONGEST_FIRST)
-
-
-def _group_of(item: pytest.Item) -> str:
-    file = item.path.relative_to(TESTS).with_suffix("").as_posix()
-    engine = engine_of(item)
-    return f"{file}:{engine}" if engine else file
