@@ -40,7 +40,10 @@ run: $(RUN_READY)
 
 .PHONY: test
 test: $(TEST_READY) services lint
-	$(BIN)/pytest $(SPREAD) --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
+	$(BIN)/pytest $(SPREAD) --cov --cov-report=term:skip-covered $(PYTEST_ARGS) || { \
+	  code=$$?; [ $$code -eq 1 ] || exit $$code; \
+	  echo; echo "What failed beside other tests is tried once more, by itself:"; \
+	  $(BIN)/pytest --last-failed --last-failed-no-failures none $(PYTEST_ARGS); }
 
 .PHONY: test-fast
 test-fast: $(TEST_READY)

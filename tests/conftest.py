@@ -38,6 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.args_source is pytest.Config.ArgsSource.TESTPATHS
         and not config.option.markexpr
         and not config.option.keyword
+        and not config.option.lf
     )
     is_worker = hasattr(config, "workerinput")
     config.pluginmanager.register(
