@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.test_sync import *  # noqa: F403
-from e2e.test_sync import test_what_is_pushed_while_signing_in_comes_after_sync
 from harness.server_process import ServerProcess
 from harness.two_phase import two_phase
 
@@ -18,7 +17,3 @@ pytestmark = pytest.mark.servers
 def server() -> Iterator[ServerProcess]:
     with two_phase(deliver_before_saved=False) as running:
         yield running
-
-
-# A flood without end is no slower to sign in to here, but on a busy machine two acknowledgements each are.
-del test_what_is_pushed_while_signing_in_comes_after_sync

@@ -7,6 +7,7 @@ thousand entries above which MariaDB gives up the index, which a locking read mu
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -138,7 +139,7 @@ class SqliteHot:
             yield many(f"{_INSERT_MENTION}(?,?,?,?)", mentions)
 
 
-class _ServerHot:
+class _ServerHot(ABC):
     """What the servers share: a skipped conversation has to be told from one that does not exist."""
 
     exclusive = False
@@ -152,8 +153,9 @@ class _ServerHot:
             busy = yield from self._existing(missing)
         return Locked(now_ms, conversations, busy)
 
+    @abstractmethod
     def _existing(self, names: list[str]) -> Script[set[str]]:
-        raise NotImplementedError
+        """Those that exist, held by somebody or not."""
 
 
 class PostgresHot(_ServerHot):

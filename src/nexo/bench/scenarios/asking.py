@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from time import perf_counter
@@ -22,7 +23,7 @@ ANSWER_TIMEOUT_S = 10.0
 CONNECTING_AT_ONCE = 64
 
 
-class Asking:
+class Asking(ABC):
     """Questions on many connections, answered in order on each: closed loop by window, open loop by rate."""
 
     has_histories = False
@@ -38,9 +39,9 @@ class Asking:
         await self.crowd.sign_up()
         await self.crowd.connect(self.crowd.people)
 
+    @abstractmethod
     def ask(self, person: Person) -> int:
         """Put one question on the wire; returns what its answer is known by."""
-        raise NotImplementedError
 
     async def perform(self, start: float) -> None:
         plan = self.stage.plan
