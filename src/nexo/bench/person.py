@@ -42,6 +42,11 @@ class Stage:
         self.saved = self.recorder.metric("saved")
         self.received = self.recorder.metric("received")
         self.received_slowly = self.recorder.metric("received by slow readers")
+        # two-phase servers only
+        self.accepted = self.recorder.metric("accepted")
+        self.save_lag = self.recorder.metric("save lag")
+        self.first_copy = self.recorder.metric("first copy")
+        self.delivers_early = False  # receivers get provisional copies
         self.padding = "x" * (plan.body_bytes - STAMP_DIGITS)
         self.running = False  # while it is, a closed loop goes on
         self.settled = True  # while it is, connections that end are a fault
@@ -116,6 +121,8 @@ class Person:
         self.on_pong: Callable[[Person], None] | None = None
         self.on_page: Callable[[Person, Frame], None] | None = None
         self.latencies = stage.received
+        self._accepted_at: dict[int, float] = {}
+        self._early: set[str] = set()  # server_msg_ids of provisional copies
         self._name = f"{number:05x}"
         self._ready: asyncio.Future[None] | None = None
         self._behind: set[str] = set()  # conversations that are being pulled
@@ -261,7 +268,16 @@ class Person:
             if track is not None and frame.msg_seq > track.receipt:
                 track.receipt = frame.msg_seq
         elif frame.ack_type == "accepted":
-            self.stage.counts.accepted += 1
+            self._accepted(frame)
+
+    def _accepted(self, frame: Frame) -> None:
+        stage = self.stage
+        stage.counts.accepted += 1
+        number = number_of(frame.client_msg_id or "0" * 28)
+        found = self.pending.get(number)
+        if found is not None and number not in self._accepted_at:
+            self._accepted_at[number] = now = perf_counter()
+            stage.recorder.record(stage.accepted, found[0], now)
 
     def _saved(self, frame: Frame) -> None:
         stage = self.stage
@@ -274,6 +290,9 @@ class Person:
         now = perf_counter()
         recorder = stage.recorder
         recorder.record(stage.saved, due, now)
+        accepted_at = self._accepted_at.pop(number, None)
+        if accepted_at is not None:
+            recorder.record(stage.save_lag, accepted_at, now)
         recorder.saved[recorder.step_of(now)] += 1
         stage.counts.saved += 1
         self.acks_number.append(number)
@@ -289,6 +308,7 @@ class Person:
         stage = self.stage
         counts = stage.counts
         if frame.provisional:
+            self._provisional(frame)
             return
         client_msg_id = frame.client_msg_id
         if client_msg_id is not None and client_msg_id[16:21] == self._name:
@@ -311,12 +331,25 @@ class Person:
             due = int(stamp) * 1e-6 if stamp.isdigit() else 0.0
             recorder.record(self.latencies, due, now)
             recorder.received[recorder.step_of(now)] += 1
+            if stage.delivers_early:
+                if frame.server_msg_id in self._early:
+                    self._early.discard(frame.server_msg_id)
+                else:
+                    recorder.record(stage.first_copy, due, now)
         if self._quick_acks:
             if track.contiguous == frame.msg_seq and self.connection is not None:
                 delivered = stage.dialect.delivered
                 self.connection.send(delivered(track.conversation_id, frame.msg_seq, frame.server_msg_id or ""))
         elif self._late_acks:
             stage.unacknowledged.add((self, track))
+
+    def _provisional(self, frame: Frame) -> None:
+        """A copy that comes before the saved one. It is read, and counts for nothing else."""
+        stage = self.stage
+        stage.delivers_early = True
+        if frame.server_msg_id is not None and type(frame.body) is str and frame.body[:STAMP_DIGITS].isdigit():
+            self._early.add(frame.server_msg_id)
+            stage.recorder.record(stage.first_copy, int(frame.body[:STAMP_DIGITS]) * 1e-6, perf_counter())
 
     def _other(self, kind: str, frame: Frame) -> None:
         counts = self.stage.counts

@@ -16,7 +16,10 @@ from nexo.bench.view import describe
 
 _METRICS = {
     "saved": ("send to saved", "From the moment a send was due until its ACK saved arrived."),
+    "accepted": ("send to accepted", "From the moment a send was due until its ACK accepted arrived (two-phase)."),
+    "save lag": ("accepted to saved", "Between the two acknowledgements of a send (two-phase)."),
     "received": ("send to received", "From the moment a send was due until a receiver had the message."),
+    "first copy": ("send to first copy", "Until a receiver had the message, provisional or saved (two-phase)."),
     "received by slow readers": ("slow readers", "The same, for those who read slowly or not at all."),
     "answered": ("question to answer", "From the moment a question was due until its answer arrived."),
     "signed in": ("signing in", "From connecting until the server had sent what it sends by itself."),
