@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from harness.core import found_group, open_test_core, refused, say
 from harness.statements import recorded
 from nexo.app import Core
 from nexo.core.model import CursorChange
+from nexo.store import cursors as cursor_writer
 from nexo.store.engine import Transient
 
 PEOPLE = ("alice", "bob", "carol", "dave")
@@ -279,6 +282,47 @@ async def test_what_the_database_does_not_take_now_is_written_later(core_url: st
         await ack(core, "bob", "delivered", 3)
         del engine.write_once
         assert await cursors(core, "bob") == (3, 2)
+
+
+async def test_what_comes_while_others_are_written_waits_for_its_own_time(core_url: str) -> None:
+    async with open_test_core(core_url, PEOPLE, receipts__flush_ms=10_000) as core:
+        for _ in range(3):
+            await say(core, "alice", "bob")
+        await ack(core, "bob", "delivered", 1)
+        told: list[CursorChange] = []
+
+        def go_on(changes: list[CursorChange]) -> None:
+            told.extend(changes)
+            core.store.conversations.advance("bob", CHAT, delivered_seq=3)
+
+        core.store.conversations.on_advance(go_on)
+        await core.store.cursors.flush()
+        assert told == [CursorChange(CHAT, "bob", 0, 1, 0, 0)]
+        assert core.store.cursors.pending == 1
+        assert await cursors(core, "bob") == (3, 0)
+
+
+async def test_nothing_noted_is_lost_when_the_database_is_away_and_too_much_waits(
+    core_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_test_core(core_url, PEOPLE, receipts__flush_ms=10_000) as core:
+        await say(core, "alice", "bob")
+        await say(core, "carol", "bob")
+        await ack(core, "bob", "read", 1)
+        monkeypatch.setattr(cursor_writer, "PENDING_MAX", 1)
+        engine: Any = core.store.database.engine
+
+        async def fail(*_: Any, **__: Any) -> None:
+            core.store.conversations.advance("bob", "si_bob:carol", delivered_seq=1)
+            raise Transient("out of reach")
+
+        engine.write_once = fail
+        await core.store.cursors.flush()
+        with refused("server_busy"):
+            core.store.conversations.advance("dave", "si_alice:dave", delivered_seq=1)
+        del engine.write_once
+        assert await cursors(core, "bob") == (1, 1)
+        assert await cursors(core, "bob", "si_bob:carol") == (1, 0)
 
 
 # -- mark_read -----------------------------------------------------------------------------------------

@@ -167,14 +167,14 @@ def _move_read(member: Member, conversation: Conversation, read_seq: int, counta
 
 
 class CursorWriter:
-    """Collects advances and writes them every `flush_s`; `tell` learns what moved, after it is committed."""
+    """Collects advances and writes them `flush_s` after the first; `tell` learns what moved, after it is committed."""
 
     def __init__(
         self, database: Database, sql: HotSql, flush_s: float, tell: Callable[[list[CursorChange]], None] | None = None
     ) -> None:
         self._database = database
         self._sql = sql
-        self._flush_s = flush_s
+        self.flush_s = flush_s
         self.tell = tell
         self._pending: dict[tuple[str, str], Advance] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -186,15 +186,18 @@ class CursorWriter:
 
     def advance(self, user_id: str, conversation_id: str, *, delivered_seq: int = 0, read_seq: int = 0) -> None:
         """Note that a user has acknowledged. The caller has asked the visibility gate before."""
-        key = (conversation_id, user_id)
+        if len(self._pending) >= PENDING_MAX and (conversation_id, user_id) not in self._pending:
+            raise NexoError("server_busy", "Too many acknowledgements are waiting to be written", retry_after_ms=1000)
+        self._keep(Advance(conversation_id, user_id, delivered_seq, read_seq))
+
+    def _keep(self, item: Advance) -> None:
+        key = item[:2]
         old = self._pending.get(key)
         if old is not None:
-            delivered_seq, read_seq = max(old.delivered_seq, delivered_seq), max(old.read_seq, read_seq)
-        elif len(self._pending) >= PENDING_MAX:
-            raise NexoError("server_busy", "Too many acknowledgements are waiting to be written", retry_after_ms=1000)
-        self._pending[key] = Advance(conversation_id, user_id, delivered_seq, read_seq)
+            item = Advance(*key, max(old.delivered_seq, item.delivered_seq), max(old.read_seq, item.read_seq))
+        self._pending[key] = item
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self._flush_s, self._start_flush)
+            self._timer = asyncio.get_running_loop().call_later(self.flush_s, self._start_flush)
 
     def _start_flush(self) -> None:
         self._timer = None
@@ -214,10 +217,11 @@ class CursorWriter:
         yield f.CURSOR_FAILURES(self._failures)
 
     async def flush(self) -> None:
-        """Write what waits. What the database does not take now is kept for the next time."""
+        """Write what waits now; what comes meanwhile has its own time. What the database does not take is kept."""
         async with self._flushing:
-            while self._pending:
-                items = [self._pending.pop(key) for key in list(self._pending)[:FLUSH_MAX]]
+            waiting = list(self._pending)
+            for start in range(0, len(waiting), FLUSH_MAX):
+                items = [self._pending.pop(key) for key in waiting[start : start + FLUSH_MAX]]
                 started = time.monotonic()
                 try:
                     advanced = await self._database.write(partial(advance, self._sql, items, {}))
@@ -225,12 +229,7 @@ class CursorWriter:
                     log.warning("cursors_not_written", error=str(error), count=len(items))
                     self._failures += 1
                     for item in items:
-                        self.advance(
-                            item.user_id,
-                            item.conversation_id,
-                            delivered_seq=item.delivered_seq,
-                            read_seq=item.read_seq,
-                        )
+                        self._keep(item)
                     return
                 self._sizes.observe(len(items))
                 self._taken.observe(time.monotonic() - started)
