@@ -22,6 +22,7 @@ from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError, RedisError, ResponseError
 
+from nexo.bus.redis_lines import Lines
 from nexo.config import RedisUrl
 from nexo.metrics import families as f
 from nexo.metrics.families import Sample
@@ -74,6 +75,7 @@ class RedisLink:
             "protocol": 2,
         } | _tls(url)
         self._client: Redis | RedisCluster | None = None
+        self._lines: Lines | None = None
         self._sentinel: Sentinel | None = None
         self._readers: list[Redis] = []
 
@@ -104,11 +106,10 @@ class RedisLink:
         return answers
 
     async def _run(self, commands: Sequence[Command]) -> list[Any]:
-        client = await self._connected()
-        answers = await self._send(client, [command.words for command in commands])
+        answers = await self._send([command.words for command in commands])
         unknown = [i for i, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
         if unknown:  # it was restarted, or never told
-            again = await self._send(client, [_with_text(commands[i]) for i in unknown])
+            again = await self._send([_with_text(commands[i]) for i in unknown])
             for i, answer in zip(unknown, again, strict=True):
                 answers[i] = answer
         for answer in answers:
@@ -116,14 +117,11 @@ class RedisLink:
                 raise answer
         return answers
 
-    @staticmethod
-    async def _send(client: Redis | RedisCluster, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
-        if len(commands) == 1 and not isinstance(client, RedisCluster):
-            try:
-                return [await client.execute_command(*commands[0])]  # type: ignore[no-untyped-call]
-            except NoScriptError as error:
-                return [error]
-        pipe: Any = client.pipeline(transaction=False) if isinstance(client, Redis) else client.pipeline()
+    async def _send(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+        client = await self._connected()
+        if self._lines is not None:
+            return await self._lines.send(commands)
+        pipe: Any = client.pipeline()
         for words in commands:
             pipe.execute_command(*words)
         answers: list[Any] = await pipe.execute(raise_on_error=False)
@@ -145,6 +143,7 @@ class RedisLink:
     async def _connected(self) -> Redis | RedisCluster:
         if self._client is None:
             self._client = self._make_client()
+            self._lines = Lines(self._client) if isinstance(self._client, Redis) else None
         if isinstance(self._client, RedisCluster):
             await self._client.initialize()
         return self._client
