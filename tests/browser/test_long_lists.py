@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from playwright.sync_api import Page, expect
 from websockets.sync.client import connect
 
-from harness.browser import Api, People
+from harness.browser import Api, Gate, People
 from harness.server_process import ServerProcess
 
 MESSAGES = 10_000
 CONVERSATIONS = 500
+MISSED = 1200
 IN_FLIGHT = 200
 ROWS_MAX = 203  # with two spacers and one row being exchanged
 
@@ -114,17 +116,52 @@ def test_messages_that_arrive_below_do_not_move_what_is_read(long_chat: None, pe
     assert abs(after - before) < 2
 
 
-def test_the_first_unread_of_many_is_shown(people: People, api: Api, long_chat: None, server: ServerProcess) -> None:
-    """Also while the rest of them is still coming: what rushes past is not read."""
-    api.register("wim", "Wim")
-    write_many(server, api.token("vic"), "wim", 2000)
-    wim = people.window().sign_in("wim").chat("Vic")
-    expect(wim.page.locator(".newline")).to_be_in_viewport()
-    wim.sees("Line 1 of many")
-    expect(wim.page.locator("[data-jump=new]")).to_be_visible()
-    expect(wim.page.locator(".connbar")).to_be_hidden()
-    expect(wim.page.locator(".newline")).to_be_in_viewport()
-    assert api.call("wim", "GET", "/conversation/list")["conversations"][0]["unread"] > 1900
+@pytest.mark.parametrize("arrived", [0, 100, 450])
+def test_the_first_unread_of_many_is_shown(
+    arrived: int, people: People, api: Api, long_chat: None, server: ServerProcess
+) -> None:
+    """Whatever part of them is here when the conversation is opened: the rest that rushes past is not read."""
+    reader = f"wim{arrived}"
+    api.register(reader, "Wim")
+    write_many(server, api.token("vic"), reader, MISSED)
+    window = people.window()
+    gate = Gate(window, arrived)
+    window.sign_in(reader)
+    window.row("Vic").wait_for()
+    gate.wait_until_shut()
+    window.chat("Vic")
+    expect(window.page.locator(".connbar")).to_have_text(re.compile(r"^Catching up: \d+ of 1[12]\d\d messages"))
+    if arrived:
+        expect(window.message("Line 1 of many")).to_be_in_viewport()
+    gate.open()
+    expect(window.message("Line 1 of many")).to_be_in_viewport()
+    expect(window.page.locator(".newline")).to_have_text(f"{MISSED} new messages")
+    expect(window.page.locator("[data-jump=new]")).to_be_visible()
+    expect(window.page.locator(".connbar")).to_be_hidden()
+    expect(window.message("Line 1 of many")).to_be_in_viewport()
+    assert api.call(reader, "GET", "/conversation/list")["conversations"][0]["unread"] > MISSED - 100
+
+
+def test_what_was_missed_while_away_is_not_rushed_through(
+    people: People, api: Api, long_chat: None, server: ServerProcess
+) -> None:
+    """An open conversation stays where it was, unless what came fits below it."""
+    api.register("xia", "Xia")
+    api.send("vic", "xia", "Before")
+    api.call("xia", "POST", "/conversation/read", conversation_id="si_vic:xia", seq=1)
+    xia = people.window().sign_in("xia").chat("Vic").sees("Before")
+    xia.context.set_offline(True)
+    expect(xia.page.locator(".connbar")).to_be_visible()
+    write_many(server, api.token("vic"), "xia", 800)
+    xia.context.set_offline(False)
+    expect(xia.page.locator("[data-jump=new]")).to_be_visible()
+    expect(xia.page.locator(".newline")).to_have_text("800 new messages")
+    expect(xia.page.locator(".connbar")).to_be_hidden()
+    expect(xia.message("Before")).to_be_in_viewport()
+    assert api.call("xia", "GET", "/conversation/list")["conversations"][0]["unread"] > 700
+    xia.page.locator("[data-jump=new]").click()
+    expect(xia.message("Line 800 of many")).to_be_in_viewport()
+    expect(xia.row("Vic").locator(".badge")).to_have_count(0)
 
 
 def test_five_hundred_conversations_scroll_with_few_elements(people: People, api: Api) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
 import subprocess
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,11 +16,20 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, Playwright, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Locator,
+    Page,
+    Playwright,
+    WebSocketRoute,
+    expect,
+    sync_playwright,
+)
 
 PASSWORD = "correct horse"
 PICTURES = Path(__file__).parents[1] / "browser" / "pictures"
-WAIT_MS = 10_000
+WAIT_MS = 30_000  # for what surely comes: workers share two cores
 _FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -241,6 +252,43 @@ class Window:
             if one["impact"] in ("serious", "critical")
         ]
         assert not serious, "\n".join(serious)
+
+
+class Gate:
+    """Between a window and the server: lets so many messages through and keeps the others until it is opened."""
+
+    def __init__(self, window: Window, limit: int) -> None:
+        self._page = window.page
+        self._limit = limit
+        self._passed = 0
+        self._held: list[str | bytes] = []
+        self._is_open = False
+        self._page.route_web_socket(lambda address: True, self._connect)
+
+    def _connect(self, route: WebSocketRoute) -> None:
+        self._route = route
+        server = route.connect_to_server()
+        server.on_message(self._told)
+
+    def _told(self, data: str | bytes) -> None:
+        frame = json.loads(data)
+        count = {"SINGLE_CHAT": 1, "PULL_OK": len(frame.get("messages", ()))}.get(frame["type"], 0)
+        if not self._is_open and (self._held or self._passed + count > self._limit):
+            self._held.append(data)
+            return
+        self._passed += count
+        self._route.send(data)
+
+    def wait_until_shut(self) -> None:
+        until = time.monotonic() + WAIT_MS / 1000
+        while not self._held and self._passed < self._limit:
+            assert time.monotonic() < until, f"{self._passed} messages came"
+            self._page.wait_for_timeout(20)
+
+    def open(self) -> None:
+        self._is_open = True
+        for data in self._held:
+            self._route.send(data)
 
 
 class People:

@@ -117,6 +117,18 @@ export class Conversation extends Emitter {
     return !this._chat.window.isAtEnd;
   }
 
+  /**
+   * Set it while somebody reads in the middle of `messages`: when they are at their limit, the oldest are not pushed
+   * out by what comes; then `hasLater` is true.
+   */
+  get keepsPlace() {
+    return this._chat.window.keepsPlace;
+  }
+
+  set keepsPlace(on) {
+    this._chat.window.keepsPlace = on;
+  }
+
   /** Who types now. */
   get typists() {
     return this._client._typistsIn(this.id);

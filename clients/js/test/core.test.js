@@ -113,6 +113,20 @@ describe("the window", () => {
     assert.deepEqual(seqs(window.messages), range(7, 10));
   });
 
+  test("keeps its oldest when somebody reads there, and leaves out what comes", () => {
+    const window = new Window(4);
+    window.keepsPlace = true;
+    window.append(range(1, 3).map((seq) => at(seq)), 1, 3);
+    window.append(range(4, 6).map((seq) => at(seq)), 4, 6);
+    assert.deepEqual(seqs(window.messages), range(1, 4));
+    assert.deepEqual([window.isAtEnd, window.toSeq], [false, 4]);
+    window.append([at(7)], 7, 7);
+    assert.deepEqual(seqs(window.messages), range(1, 4));
+    window.keepsPlace = false;
+    window.extend(range(5, 7).map((seq) => at(seq)), 7, true);
+    assert.deepEqual(seqs(window.messages), range(4, 7));
+  });
+
   test("never shows a hole: what does not follow begins anew", () => {
     const window = new Window(10);
     window.append([at(1), at(2)], 1, 2);

@@ -36,6 +36,12 @@ export class Conversation extends Emitter<{
     get pending(): OutgoingMessage[];
     get hasEarlier(): boolean;
     get hasLater(): boolean;
+    set keepsPlace(on: boolean);
+    /**
+     * Set it while somebody reads in the middle of `messages`: when they are at their limit, the oldest are not pushed
+     * out by what comes; then `hasLater` is true.
+     */
+    get keepsPlace(): boolean;
     /** Who types now. */
     get typists(): string[];
     /**

@@ -266,6 +266,16 @@ class Conversation:
     def has_later(self) -> bool:
         return self._view.has_later
 
+    @property
+    def keeps_place(self) -> bool:
+        """Set it while somebody reads in the middle of `messages`: when they are at their limit, the oldest are
+        not pushed out by what comes; then `has_later` is true."""
+        return self._view.keeps_place
+
+    @keeps_place.setter
+    def keeps_place(self, on: bool) -> None:
+        self._view.keeps_place = on
+
     async def load_earlier(self, limit: int = PAGE) -> int:
         """Older messages into `messages`; how many came."""
         self._owner.touch(self.id)

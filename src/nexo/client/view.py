@@ -49,6 +49,7 @@ class View:
         self.last_message: Message | None = None
         self.has_earlier = False
         self.has_later = False
+        self.keeps_place = False  # a full window leaves out what comes, instead of letting go of its oldest
         self.acknowledged = 0  # delivered up to here was sent on this connection
         self.wanted_read = 0
         self._window_size = window_size
@@ -256,6 +257,8 @@ class View:
                 if seq > self.read_seq and count.counts(message):
                     count.value += 1
         self._provisional.pop(message.server_msg_id, None)
+        if self.keeps_place and len(self._window) >= self._window_size:
+            self.has_later = True
         if not self.has_later:
             self._window.append(message)
             self._trim_front()

@@ -135,6 +135,18 @@ def test_the_window_is_bounded_at_both_ends() -> None:
     assert (seqs(view.messages), view.has_later) == ([7, 8, 9, 10, 11], False)
 
 
+def test_a_window_in_which_somebody_reads_keeps_its_oldest() -> None:
+    view = a_view(window_size=3)
+    view.keeps_place = True
+    for seq in range(1, 6):
+        view.place(a_message(seq))
+    assert (seqs(view.messages), view.has_later, view.unread) == ([1, 2, 3], True, 5)
+    view.keeps_place = False
+    view.add_later(3, [a_message(4), a_message(5)], 6, False)
+    view.place(a_message(6))
+    assert (seqs(view.messages), view.has_later) == ([4, 5, 6], False)
+
+
 def test_a_page_that_does_not_fit_any_more_is_left_out() -> None:
     view = a_view(10, delivered_seq=10)
     assert view.add_earlier(4, [a_message(3)], True) == 0

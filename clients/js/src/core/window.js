@@ -15,6 +15,8 @@ export class Window {
     /** All visible messages from here to there are in the window. */
     this.fromSeq = 0;
     this.toSeq = 0;
+    /** When it is full: what comes does not push out the oldest, but is left to be loaded later. */
+    this.keepsPlace = false;
   }
 
   get lastSeq() {
@@ -54,8 +56,11 @@ export class Window {
       this.hasEarlier = fromSeq > 1;
     }
     const last = this.lastSeq ?? 0;
-    this.messages.push(...given.filter((message) => message.seq > last));
-    this.toSeq = toSeq;
+    const fresh = given.filter((message) => message.seq > last);
+    const room = this.keepsPlace ? this.size - this.messages.length : Infinity;
+    this.messages.push(...fresh.slice(0, room));
+    this.isAtEnd = fresh.length <= room;
+    this.toSeq = this.isAtEnd ? toSeq : (this.lastSeq ?? 0);
     this._cutFront(this.size);
   }
 

@@ -12,6 +12,8 @@ export class Window {
     /** All visible messages from here to there are in the window. */
     fromSeq: number;
     toSeq: number;
+    /** When it is full: what comes does not push out the oldest, but is left to be loaded later. */
+    keepsPlace: boolean;
     get lastSeq(): number | null;
     /** @param {string} serverMsgId */
     find(serverMsgId: string): PlacedMessage | undefined;

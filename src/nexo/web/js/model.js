@@ -103,17 +103,27 @@ export class Model extends Emitter {
     this.#listChanged();
   }
 
-  /** Resolves when the list of conversations is here or `isEnough` says so, or after `ms`. @param {number} ms @param {() => boolean} isEnough @returns {Promise<void>} */
-  whenListed(ms, isEnough) {
-    if (this.listLoaded || isEnough()) return Promise.resolve();
+  /**
+   * Resolves when all that was missed is here, or `isEnough` of it. Without a connection there is nothing to wait for;
+   * only the first one may take `ms`.
+   * @param {number} ms @param {() => boolean} isEnough @returns {Promise<void>}
+   */
+  whenCaughtUp(ms, isEnough) {
     return new Promise((resolve) => {
-      const timer = setTimeout(() => done(), ms);
-      const ends = [this.on("listed", () => done()), this.on("list", () => isEnough() && done())];
-      const done = () => {
-        for (const end of ends) end();
+      let isPatient = !this.listLoaded;
+      const check = () => {
+        const { state } = this.connection;
+        if (state !== "online" && !isEnough() && (isPatient || state === "syncing")) return;
         clearTimeout(timer);
+        for (const end of ends) end();
         resolve();
       };
+      const timer = setTimeout(() => {
+        isPatient = false;
+        check();
+      }, ms);
+      const ends = [this.on("connection", check), this.on("list", check)];
+      check();
     });
   }
 

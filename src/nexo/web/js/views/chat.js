@@ -14,7 +14,7 @@ import { addressOf, currentRoute, go } from "../router.js";
 import { contentLine, errorText } from "../wording.js";
 import { askRecall, copyText, openMessageMenu } from "./actions.js";
 import { Composer } from "./composer.js";
-import { Log } from "./log.js";
+import { FOLLOW_PX, Log } from "./log.js";
 import { buildRows, keyOf } from "./rows.js";
 
 const PAGE = 100;
@@ -26,13 +26,20 @@ const CHIP_MS = 1200;
 /** Where the reader was in each conversation, for as long as the page lives. */
 const places = new Map();
 
+/** Where the line above new messages is, how many they are, and up to where they were counted. */
+const NO_MARKS = { newAfter: /** @type {number | null} */ (null), newCount: 0, upTo: 0 };
+
 export class ChatView {
   #ends = new Endings();
   #loading = "";
   #failed = false;
   #wantsFollow = false;
   #readTimer = 0;
-  #marks = { newAfter: /** @type {number | null} */ (null), newCount: 0 };
+  #marks = NO_MARKS;
+  /** It was opened before the server could be asked what is unread. */
+  #isBlind = false;
+  /** The newest message was in view when catching up began. */
+  #wasFollowing = false;
   #update = soon(() => this.#draw());
   #hasEnded = false;
   #isHeld = () => false;
@@ -61,7 +68,7 @@ export class ChatView {
     const { model, conversation, log } = this;
     this.#ends.add(
       conversation.on("change", this.#update),
-      model.on("connection", () => (this.#failed && model.isConnected ? this.#open() : this.#update())),
+      model.on("connection", () => this.#connectionChanged()),
       model.on("receipt", (id) => id === conversation.id && this.#update()),
       model.on("withdrawn", (id) => id === conversation.id && this.#update()),
       model.on("presence", this.#update),
@@ -90,6 +97,7 @@ export class ChatView {
   end() {
     this.#hasEnded = true;
     places.set(this.conversation.id, this.log.place());
+    this.conversation.keepsPlace = false;
     clearTimeout(this.#readTimer);
     clearTimeout(this.chipTimer);
     this.#ends.run();
@@ -114,10 +122,12 @@ export class ChatView {
     const skeleton = setTimeout(() => this.#drawState("loading"), SKELETON_AFTER_MS);
     this.#loading = "first";
     this.#failed = false;
+    conversation.keepsPlace = true;
     try {
       // After a reload what is unread is not known before; and its beginning must have come to stand on.
-      await this.model.whenListed(LIST_MS, () => this.#hasBeginning);
-      if (conversation.unread > 0) this.#marks = { newAfter: conversation.readSeq, newCount: conversation.unread };
+      await this.model.whenCaughtUp(LIST_MS, () => this.#hasBeginning);
+      this.#isBlind = !this.model.listLoaded && !this.#hasBeginning;
+      if (conversation.unread > 0) this.#marks = { newAfter: conversation.readSeq, newCount: conversation.unread, upTo: conversation.headSeq };
       await this.#loadFirst();
     } catch {
       this.#failed = conversation.messages.length === 0 && conversation.pending.length === 0;
@@ -126,8 +136,13 @@ export class ChatView {
       this.#loading = "";
     }
     if (this.#hasEnded) return;
+    if (this.#canSeeNow) {
+      this.#open();
+      return;
+    }
     this.#draw();
     this.#goToStart();
+    this.#wasFollowing = this.#isCatchingUp && this.log.follows;
     this.#seedReceipts();
     this.#scrolled();
   }
@@ -137,9 +152,20 @@ export class ChatView {
     return headSeq > 0 && syncedSeq >= Math.min(headSeq, readSeq + PAGE);
   }
 
-  /** Much that was missed is still to come: it rushes past and is not read. */
+  /** What was missed is still to come: it would rush past. So nothing is read, and the reader stays where they are. */
   get #isCatchingUp() {
-    return this.conversation.headSeq - this.conversation.syncedSeq > PAGE;
+    return this.model.connection.state === "syncing" || this.conversation.headSeq - this.conversation.syncedSeq > PAGE;
+  }
+
+  #connectionChanged() {
+    if (this.#loading === "first") return;
+    if (this.model.connection.state === "syncing") this.#wasFollowing = this.log.follows;
+    if (this.#canSeeNow || (this.#failed && this.model.isConnected)) this.#open();
+    else this.#update();
+  }
+
+  get #canSeeNow() {
+    return this.#isBlind && this.model.listLoaded;
   }
 
   /** What is in memory may be nothing, or only the newest: the first unread message must be in it. */
@@ -148,9 +174,7 @@ export class ChatView {
     const { messages } = conversation;
     const first = messages[0]?.seq ?? Infinity;
     const { newAfter } = this.#marks;
-    // With very many new ones the newest, as they come, would push the first out of memory again.
-    const isFar = newAfter !== null && conversation.headSeq - newAfter > 2 * PAGE;
-    if (newAfter !== null && (isFar || (first > newAfter + 1 && conversation.hasEarlier))) {
+    if (newAfter !== null && first > newAfter + 1 && conversation.hasEarlier) {
       await conversation.loadAround(newAfter + 1, PAGE);
     } else if (messages.length === 0) {
       await conversation.loadLatest(PAGE);
@@ -188,9 +212,11 @@ export class ChatView {
     if (this.#hasEnded || this.#loading === "first" || this.#isHeld()) return;
     const { conversation, log } = this;
     const rows = buildRows(this.model, conversation, this.#marks);
-    const follow = this.#wantsFollow || (log.follows && !conversation.hasLater);
+    const follow = this.#wantsFollow || (!this.#isCatchingUp && log.follows && !conversation.hasLater);
     this.#wantsFollow = false;
     log.show(rows, { follow, arriving: follow && log.rows.length > 0 && this.#loading === "" });
+    this.#followAgain();
+    this.#keepPlace();
     if (rows.length > 0) this.#drawState("");
     else if (!this.#loading) this.#drawState(this.#failed ? "failed" : "empty");
     this.#drawHeader();
@@ -199,6 +225,18 @@ export class ChatView {
     this.#drawJump();
     this.#readSoon();
     this.#loadMore();
+  }
+
+  /** All that was missed is here. If it fits into the view, the reader is at the newest again. */
+  #followAgain() {
+    if (!this.#wasFollowing || this.#isCatchingUp) return;
+    this.#wasFollowing = false;
+    const { log, conversation } = this;
+    if (!conversation.hasLater && log.distance < log.element.clientHeight - FOLLOW_PX) log.toNewest();
+  }
+
+  #keepPlace() {
+    this.conversation.keepsPlace = this.#isCatchingUp || !this.log.follows;
   }
 
   #renamed() {
@@ -316,6 +354,7 @@ export class ChatView {
   }
 
   #scrolled() {
+    if (this.#loading !== "first") this.#keepPlace();
     this.#drawChip();
     this.#drawJump();
     this.#readSoon();
@@ -388,12 +427,15 @@ export class ChatView {
   // -- reading -------------------------------------------------------------------------------------------
 
   #arrived(message) {
-    const seen = document.hasFocus() && !document.hidden && this.log.follows;
-    if (!seen && this.#marks.newAfter === null) this.#marks = { newAfter: message.seq - 1, newCount: 1 };
-    else if (this.#marks.newAfter !== null) this.#marks = { ...this.#marks, newCount: this.#marks.newCount + 1 };
+    const isCatchingUp = this.#isCatchingUp;
+    const seen = document.hasFocus() && !document.hidden && this.log.follows && !isCatchingUp;
+    const { newAfter, newCount, upTo } = this.#marks;
+    if (!seen && newAfter === null) this.#marks = { newAfter: message.seq - 1, newCount: 1, upTo: message.seq };
+    else if (newAfter !== null && message.seq > upTo) this.#marks = { newAfter, newCount: newCount + 1, upTo: message.seq };
+    this.#update();
+    if (isCatchingUp) return;
     const name = this.model.people.name(message.senderId);
     announce(t("announce_message", { name, text: contentLine(message) }));
-    this.#update();
   }
 
   #outgoing(outgoing) {
@@ -412,7 +454,7 @@ export class ChatView {
   /** Only what was seen, in a tab that is looked at, is read. */
   #read() {
     const { conversation, log } = this;
-    if (this.#hasEnded || this.#loading === "first" || this.#isCatchingUp || document.hidden || !document.hasFocus() || this.element.checkVisibility?.() === false) return;
+    if (this.#hasEnded || this.#loading === "first" || this.#isBlind || this.#isCatchingUp || document.hidden || !document.hasFocus() || this.element.checkVisibility?.() === false) return;
     const seen = log.lastSeen();
     if (!seen) return;
     const isLast = seen === log.rows.at(-1) && !conversation.hasLater;
@@ -424,7 +466,7 @@ export class ChatView {
   // -- acting on messages --------------------------------------------------------------------------------
 
   #sent() {
-    this.#marks = { newAfter: null, newCount: 0 };
+    this.#marks = NO_MARKS;
     this.#wantsFollow = true;
     if (this.conversation.hasLater) this.jumpToNewest();
     this.#draw();

@@ -56,7 +56,9 @@ export function buildRows(model, conversation, marks) {
   const rows = [];
   let lastDay = 0;
   let previous = null;
-  let isNewShown = marks.newAfter === null;
+  // Where the first new message is not in memory, neither is the line above it.
+  const oldest = conversation.messages[0]?.seq ?? 0;
+  let isNewShown = marks.newAfter === null || (conversation.hasEarlier && oldest > marks.newAfter + 1);
 
   const add = (message, state) => {
     const day = dayOf(message.sendAt);
