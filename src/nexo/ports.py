@@ -7,6 +7,7 @@ then unless the docstring says otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from nexo.core.events import Accepted, Event, Saved
@@ -79,6 +80,7 @@ class Audience(NamedTuple):
 
     epoch: int
     listeners: dict[str, Listener]
+    newcomers: Mapping[str, int] = MappingProxyType({})  # who came into a group a moment ago: milliseconds since then
 
 
 class Settings(NamedTuple):

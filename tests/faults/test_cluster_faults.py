@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from harness.chat import world
 from harness.cluster import Cluster, cluster
 from harness.cluster_talkers import company
 from harness.migrated import migrate_database
@@ -154,6 +155,27 @@ async def test_a_listener_learns_of_the_last_message_whose_push_was_lost(three: 
         ended = time.monotonic()
         print(await everybody.finish(), "messages; everybody had them", f"{time.monotonic() - ended:.1f} s later")
         assert [talker for talker in everybody.talkers if not talker.saved], "somebody only listens"
+
+
+async def test_who_was_let_in_by_an_instance_that_is_not_heard_gets_the_sync_entry_first(
+    three: Cluster, redis: Redis
+) -> None:
+    """Messages that were saved after the event reach the newcomer before it."""
+    async with proxy_to(redis.url) as proxy, another(three, redis__url=proxy.url) as fourth, world(three) as here:
+        ann, ben, cid, dan = await here.people("ann", "ben", "cid", "dan")
+        group = await ann.found_group(ben, cid)
+        talker, newcomer = [await person.connect(uri=three[0].ws_address) for person in (ben, dan)]
+        here.server = fourth
+        proxy.stall()
+        await ann.post("/group/invite", group_id=group, user_ids=[dan.user_id])
+        here.server = three
+        saved = await talker.say(group, "before the event")
+        await newcomer.expect("GROUP_CHAT", msgSeq=saved["msgSeq"])
+        (entry,) = (await newcomer.expect("SYNC"))["conversations"]
+        assert (entry["conversationId"], entry["minSeq"]) == (f"sg_{group}", saved["msgSeq"] - 1)
+        kinds = [frame["type"] for frame in newcomer.frames]
+        assert kinds.index("SYNC", kinds.index("RESEND_DONE")) < kinds.index("GROUP_CHAT")
+        proxy.flow()
 
 
 @pytest.mark.parametrize("offset", ["+5m", "-5m"] if LONG else ["-5m"])

@@ -27,11 +27,20 @@ Waiting = tuple[int, Deliver, Callable[[], Awaitable[None]] | None]
 
 
 class Audiences:
-    def __init__(self, groups: GroupStore, ttl_s: float, lost: Callable[[str], None]) -> None:
-        """`lost` is told of a conversation whose members could not be found out: those here must resync."""
+    def __init__(
+        self,
+        groups: GroupStore,
+        ttl_s: float,
+        lost: Callable[[str], None],
+        introduce: Callable[[str, Audience, float], Awaitable[None]],
+    ) -> None:
+        """`lost` is told of a conversation whose members could not be found out: those here must resync.
+        `introduce` is called with every list that has newcomers in it, and the time when it was read, before
+        anything is delivered by it: the news of their coming may still be on its way."""
         self._groups = groups
         self._ttl_s = ttl_s
         self._lost = lost
+        self._introduce = introduce
         self._cached: OrderedDict[str, tuple[float, Audience]] = OrderedDict()
         self._size = 0
         self._forgets = 0
@@ -71,7 +80,13 @@ class Audiences:
 
     async def load(self, conversation_id: str) -> Audience:
         """The members, from the cache or the database."""
-        return self.peek(conversation_id) or await self._fetch(conversation_id)
+        audience = self.peek(conversation_id)
+        if audience is None:
+            forgets = self._forgets
+            audience = await self._groups.audience(conversation_id)
+            if not audience.newcomers:
+                self._keep(conversation_id, audience, forgets)
+        return audience
 
     def forget(self, conversation_id: str) -> None:
         self._forgets += 1
@@ -88,17 +103,22 @@ class Audiences:
             self._size -= len(entry[1].listeners) + 1
 
     async def _fetch(self, conversation_id: str) -> Audience:
-        forgets = self._forgets
+        forgets, asked_at = self._forgets, time.monotonic()
         audience = await self._groups.audience(conversation_id)
+        if audience.newcomers:
+            await self._introduce(conversation_id, audience, asked_at)
+        self._keep(conversation_id, audience, forgets)
+        return audience
+
+    def _keep(self, conversation_id: str, audience: Audience, forgets: int) -> None:
         self._drop(conversation_id)
         if forgets != self._forgets:  # it may have been read before what was to be forgotten; good for this once
-            return audience
+            return
         self._cached[conversation_id] = (time.monotonic() + self._ttl_s, audience)
         self._size += len(audience.listeners) + 1
         while self._size > CACHED_MEMBERS_MAX and len(self._cached) > 1:
             _, (_, dropped) = self._cached.popitem(last=False)
             self._size -= len(dropped.listeners) + 1
-        return audience
 
     async def _load(self, conversation_id: str, waiting: deque[Waiting]) -> None:
         try:

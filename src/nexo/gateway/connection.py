@@ -8,6 +8,7 @@ per connection.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections import deque
@@ -87,7 +88,7 @@ class Connection:
         "_queued", "_refused", "_requests", "_resync_at", "_sends", "_touched", "_unblocked", "_violations",
         "asks_outcome", "blocked_since", "blocked_taken", "bytes_out", "closing", "conn_id", "device_id",
         "dialect", "ended", "frames_out", "heads", "heads_at", "host", "last_ping", "last_seen", "link", "notices",
-        "opened_at", "presigned", "remote", "session", "signing_in", "user_id",
+        "opened_at", "presigned", "remote", "session", "signing_in", "synced_at", "user_id",
     )  # fmt: skip
 
     link: Link
@@ -107,6 +108,7 @@ class Connection:
         self.ended = ""  # why; empty when the client went by itself
         self.frames_out = 0
         self.opened_at = self.last_seen = self.last_ping = time.monotonic()
+        self.synced_at = math.inf  # when its heads were asked for: it has to be told of conversations that came later
         self.blocked_since = 0.0
         self.blocked_taken = 0
         self.heads: dict[str, int] | None = None  # changed heads that were not pushed

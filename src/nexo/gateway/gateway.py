@@ -116,7 +116,9 @@ class Gateway:
         self._instance_id = bus.instance_id
         self.hub: Hub[Connection] = Hub(config.session.policy, lambda user_id: self._watchers.changed_here(user_id))
         self._watchers = Watchers(self.hub, elsewhere)
-        self.audiences = Audiences(group_store, config.cache.ttl_s, self._push_lost)
+        self.audiences = Audiences(
+            group_store, config.cache.ttl_s, self._push_lost, lambda *new: self.pushing.introduce_newcomers(*new)
+        )
         self.pushing = Pushing(
             self.hub,
             self.audiences,

@@ -7,6 +7,7 @@ strategy, by a member's own wish, for want of room) is told by a notice, by chan
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
@@ -35,6 +36,7 @@ NOTICE_PAUSE_S = 1.0
 RETRY_PUSH_MS = 60_000
 NO_FRAME = 1  # recv_msg_opt
 SILENT = 2
+INTRODUCED_MAX = 20_000
 
 
 class Frames:
@@ -75,6 +77,7 @@ class Pushing:
         self._sends = sends
         self._elsewhere = elsewhere
         self._turns = None if elsewhere is None else Turns()
+        self._introduced: OrderedDict[tuple[str, str], int] = OrderedDict()  # conversation, user: from_seq
         self._given = self._noticed = self._noted = 0
 
     def samples(self) -> Iterable[Sample]:
@@ -193,16 +196,31 @@ class Pushing:
                 elsewhere.happened(event, epoch, audience, added, left)
             self._in_turn(event, audience, None, None, left)
 
-        newcomers = [user_id for user_id in added if self._hub.of(user_id)]
+        newcomers = dict.fromkeys((user_id for user_id in added if self._hub.of(user_id)), event.seq)
         self._audiences.with_audience(
             event.conversation_id,
             epoch,
             deliver,
-            partial(self._introduce, newcomers, event.conversation_id) if newcomers else None,
+            partial(self._introduce, event.conversation_id, newcomers) if newcomers else None,
         )
 
-    async def _introduce(self, newcomers: list[str], conversation_id: str) -> None:
-        for user_id in newcomers:
+    async def introduce_newcomers(self, conversation_id: str, audience: Audience, asked_at: float) -> None:
+        """Whoever came into a group since they signed in here. The event that let them in may be behind messages
+        that other instances saved after it."""
+        newcomers = {}
+        for user_id, age_ms in audience.newcomers.items():
+            if any(connection.synced_at < asked_at - age_ms / 1000 for connection in self._hub.of(user_id)):
+                newcomers[user_id] = audience.listeners[user_id].from_seq
+        await self._introduce(conversation_id, newcomers)
+
+    async def _introduce(self, conversation_id: str, newcomers: dict[str, int]) -> None:
+        """Give them the conversation's SYNC entry, each once per span."""
+        for user_id, from_seq in newcomers.items():
+            if self._introduced.get((conversation_id, user_id)) == from_seq:
+                continue
+            self._introduced[conversation_id, user_id] = from_seq
+            if len(self._introduced) > INTRODUCED_MAX:
+                self._introduced.popitem(last=False)
             try:
                 heads = await self._conversations.heads(user_id, [conversation_id])
             except NexoError:

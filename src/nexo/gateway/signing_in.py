@@ -130,6 +130,7 @@ class SigningIn:
         connection.reply(answer, ref)
         if self._slots is not None:  # what the client sends meanwhile is parked
             await self._slots.take(connection)
+        connection.synced_at = time.monotonic()
         if catches_up:
             try:
                 await self._sync(connection)

@@ -27,7 +27,7 @@ from nexo.core.model import (
 )
 from nexo.core.unread import close_span, open_span
 from nexo.errors import NexoError
-from nexo.ids import group_conversation_id, is_user_id
+from nexo.ids import group_conversation_id, group_of, is_user_id
 from nexo.ports import Audience, Listener
 from nexo.store import rows
 from nexo.store.conversations import append_event, lock_conversation, lock_member, lock_members, save_conversation
@@ -36,6 +36,7 @@ from nexo.store.engine import rows as query
 from nexo.store.sql import Sql
 
 INSERT_ROWS = 200
+NEWCOMER_MS = 30_000  # by then an instance has heard of who came in, or knows that it has missed something
 _GROUP = (
     "g.group_id,g.name,g.introduction,g.announcement,g.avatar,g.group_type,g.creator_id,g.owner_id,g.join_policy,"
     "g.extra,c.status,c.member_count,c.mute_until,g.created_at"
@@ -497,9 +498,10 @@ def read_join_requests(group_id: str, user_id: str) -> Script[list[JoinRequest]]
 
 def audience(conversation_id: str) -> Script[Audience]:
     """Who is in a conversation now, what each may see of its past, and how they want to be told."""
+    now_ms = yield NOW
     found = yield query(
-        "SELECT c.member_epoch,m.user_id,m.from_seq,m.recv_msg_opt,m.blocked,m.has_past,m.conv FROM conversations c "
-        "JOIN members m ON m.conv=c.id WHERE c.conversation_id=? AND m.status=0",
+        "SELECT c.member_epoch,m.user_id,m.from_seq,m.recv_msg_opt,m.blocked,m.has_past,m.conv,m.joined_at "
+        "FROM conversations c JOIN members m ON m.conv=c.id WHERE c.conversation_id=? AND m.status=0",
         conversation_id,
     )
     past: dict[str, list[tuple[int, int]]] = {}
@@ -511,4 +513,6 @@ def audience(conversation_id: str) -> Script[Audience]:
     listeners = {
         row[1]: Listener(row[2], row[3], bool(row[4]), tuple(past.get(row[1], ())) if row[5] else ()) for row in found
     }
-    return Audience(found[0][0] if found else 0, listeners)
+    since_ms = now_ms - NEWCOMER_MS if group_of(conversation_id) is not None else now_ms
+    newcomers = {row[1]: now_ms - row[7] for row in found if since_ms < row[7] <= now_ms}
+    return Audience(found[0][0] if found else 0, listeners, newcomers)

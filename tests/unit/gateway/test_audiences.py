@@ -16,14 +16,16 @@ class Groups:
     def __init__(self) -> None:
         self.members = ["ann"]
         self.epoch = 1
+        self.newcomers: dict[str, int] = {}
         self.asked = 0
         self.go_on = asyncio.Event()
         self.go_on.set()
         self.failure: Exception | None = None
+        self.introduced: list[list[str]] = []
 
     async def audience(self, conversation_id: str) -> Audience:
         self.asked += 1
-        found = Audience(self.epoch, {name: Listener(1, 0, False, ()) for name in self.members})
+        found = Audience(self.epoch, {name: Listener(1, 0, False, ()) for name in self.members}, self.newcomers)
         await self.go_on.wait()
         if self.failure is not None:
             raise self.failure
@@ -33,7 +35,12 @@ class Groups:
 def make(groups: Groups) -> tuple[Audiences, list[str]]:
     lost: list[str] = []
     store: Any = groups
-    return Audiences(store, 300, lost.append), lost
+
+    async def introduce(conversation_id: str, audience: Audience, asked_at: float) -> None:
+        await asyncio.sleep(0)
+        groups.introduced.append(sorted(audience.newcomers))
+
+    return Audiences(store, 300, lost.append, introduce), lost
 
 
 async def settle() -> None:
@@ -112,3 +119,17 @@ async def test_a_delivery_that_fails_is_told_as_lost_and_stops_nothing_later() -
     audiences.with_audience("c", 1, lambda _: delivered.append(1))
     await settle()
     assert delivered == [1]
+
+
+async def test_newcomers_are_introduced_before_anything_is_delivered_to_them() -> None:
+    groups = Groups()
+    groups.newcomers = {"ann": 20}
+    audiences, _ = make(groups)
+    await audiences.load("c")
+    assert groups.introduced == [], "who only looks introduces nobody, and keeps nothing that others would rely on"
+    seen: list[list[list[str]]] = []
+    audiences.with_audience("c", 1, lambda _: seen.append(list(groups.introduced)))
+    audiences.with_audience("c", 1, lambda _: seen.append(list(groups.introduced)))
+    await settle()
+    assert seen == [[["ann"]], [["ann"]]]
+    assert groups.asked == 2
