@@ -15,7 +15,8 @@ from typing import Any, cast
 
 import msgspec
 
-from nexo.bench.websocket import Address, Connection, open_connection, upgrade_request
+from nexo.bench.http import Address
+from nexo.bench.websocket import Connection, open_connection, upgrade_request
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
 
-from nexo.bench.websocket import Address
+from nexo.bench.http import Address, HttpConnection, decode_answer, header, with_body
 
 T = TypeVar("T")
 TRIES = 5
 _encode = msgspec.json.Encoder().encode
-
-
-class Answer(msgspec.Struct):
-    err_code: int
-    err_msg: str
-    data: msgspec.Raw = msgspec.Raw(b"null")
-    detail: str = ""
 
 
 class Refused(Exception):
@@ -33,7 +24,7 @@ class Refused(Exception):
         self.reason = reason
 
 
-_decode = msgspec.json.Decoder(Answer).decode
+_Exchanged = tuple[int, bytes, bytes]  # status, head, body
 
 
 class Caller:
@@ -41,79 +32,90 @@ class Caller:
         self._addresses = addresses
         self._turn = 0
         self._slots = asyncio.Semaphore(at_once)
-        self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+        self._idle: dict[Address, list[HttpConnection]] = {address: [] for address in addresses}
 
     async def call(self, method: str, path: str, token: str = "", body: object = None, **query: object) -> bytes:
         """The `data` of the answer, still encoded. What failed on the way, and what may be tried again later, is."""
         target = f"{path}?{urlencode(query)}" if query else path
+        content = b"" if body is None else _encode(body)
         pause_s = 0.2
         for tried in range(1, TRIES + 1):
             try:
-                async with self._slots:
-                    status, retry_after_s, content = await self._exchange(method, target, token, body)
-            except (OSError, EOFError, asyncio.IncompleteReadError):
+                status, head, answer = await self._exchange(method, target, token, content)
+            except OSError:
                 if tried == TRIES:
                     raise
             else:
                 if status == 200:
-                    return bytes(_decode(content).data)
+                    return bytes(decode_answer(answer).data)
                 if tried == TRIES or status not in (429, 503):
-                    raise self._refusal(f"{method} {path}", status, content)
-                pause_s = max(pause_s, retry_after_s)
+                    raise self._refusal(f"{method} {path}", status, answer)
+                retry_after = header(head, b"retry-after")
+                pause_s = max(pause_s, float(retry_after) if retry_after.isdigit() else 0.0)
             await asyncio.sleep(pause_s)
             pause_s *= 2
         raise AssertionError("the last try returns or raises")
 
-    async def _exchange(self, method: str, target: str, token: str, body: object) -> tuple[int, float, bytes]:
-        async with self._connection() as (reader, writer, address):
-            content = b"" if body is None else _encode(body)
-            bearer = f"Authorization: Bearer {token}\r\n" if token else ""
-            head = (
-                f"{method} {address.prefix}{target} HTTP/1.1\r\nHost: {address.host}:{address.port}\r\n{bearer}"
-                f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
-            )
-            writer.write(head.encode() + content)
-            status_line, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-            headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-            answer = await reader.readexactly(int(headers.get("content-length", 0)))
-            retry_after = headers.get("retry-after", "0")
-            return int(status_line.split()[1]), float(retry_after) if retry_after.isdigit() else 0.0, answer
+    async def fetch(self, path: str) -> bytes:
+        """A page that is no call, once."""
+        status, _, content = await self._exchange("GET", path, "", b"")
+        if status != 200:
+            raise Refused(f"GET {path}", status, content[:200].decode(errors="replace"))
+        return content
 
-    @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter, Address]]:
-        self._turn += 1
-        address = self._addresses[self._turn % len(self._addresses)]
-        if self._idle and len(self._addresses) == 1:
-            reader, writer = self._idle.pop()
-        else:
-            reader, writer = await asyncio.open_connection(address.host, address.port, ssl=address.tls, limit=1 << 22)
-        try:
-            yield reader, writer, address
-        except BaseException:
-            writer.close()
-            # the others are as old: a server closes those that were not used for some seconds
-            for _, other in self._idle:
-                other.close()
-            self._idle.clear()
-            raise
-        if len(self._addresses) == 1:
-            self._idle.append((reader, writer))
-        else:
-            writer.close()
+    async def _exchange(self, method: str, target: str, token: str, content: bytes) -> _Exchanged:
+        async with self._slots:
+            self._turn += 1
+            address = self._addresses[self._turn % len(self._addresses)]
+            connection = await self._connection(address)
+            waiting: asyncio.Future[_Exchanged] = asyncio.get_running_loop().create_future()
+
+            def answered(*answer: Any) -> None:
+                if not waiting.done():
+                    waiting.set_result(answer)
+
+            def lost() -> None:
+                if not waiting.done():
+                    waiting.set_exception(ConnectionError(f"{address} closed the connection"))
+
+            connection.on_answer, connection.on_lost = answered, lost
+            connection.send(with_body(address.request_head(method, target, token), content))
+            try:
+                answer = await waiting
+            except BaseException:
+                connection.cut()
+                # the others are as old: a server closes those that were not used for some seconds
+                self.close()
+                raise
+            self._idle[address].append(connection)
+            return answer
+
+    async def _connection(self, address: Address) -> HttpConnection:
+        idle = self._idle[address]
+        while idle:
+            connection = idle.pop()
+            if connection.open:
+                return connection
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_connection(_unused, address.host, address.port, ssl=address.tls)
+        return connection
 
     def _refusal(self, what: str, status: int, content: bytes) -> Refused:
         try:
-            answer = _decode(content)
+            answer = decode_answer(content)
         except msgspec.DecodeError:
             return Refused(what, status, content[:200].decode(errors="replace"))
         return Refused(what, status, answer.err_msg, answer.detail)
 
-    async def close(self) -> None:
-        for _, writer in self._idle:
-            writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
-        self._idle.clear()
+    def close(self) -> None:
+        for idle in self._idle.values():
+            for connection in idle:
+                connection.cut()
+            idle.clear()
+
+
+def _unused() -> HttpConnection:
+    return HttpConnection(lambda *_: None, lambda: None)
 
 
 async def few_at_a_time(work: Callable[[T], Awaitable[Any]], items: Sequence[T], at_once: int = 16) -> None:

@@ -10,9 +10,10 @@ import msgspec
 
 from nexo.bench.calls import Caller, few_at_a_time
 from nexo.bench.counts import Proof
+from nexo.bench.http_sender import HttpSender
 from nexo.bench.numbering import client_msg_id_of
 from nexo.bench.person import Person, Stage, Target
-from nexo.bench.plan import CLIENTS_PER_SENDER, COMING_BACK, Account
+from nexo.bench.plan import CLIENTS_PER_SENDER, COMING_BACK, Account, Scenario
 from nexo.bench.track import Track, digest_of
 from nexo.bench.verdict import Acknowledged, Comparison, Expectation, Row
 from nexo.ids import single_conversation_id
@@ -95,7 +96,9 @@ class Crowd:
                 await self.caller.call("POST", "/user/register", body=account)
             answer = await self.caller.call("POST", "/auth/login", body=account)
             token = msgspec.json.decode(answer, type=_Login).access_token
-            people[place] = Person(self.stage, plan.first_user + place, account.user_id, token)
+            by_http = plan.scenario is Scenario.http_send and place % 2 == 0  # of a pair the first one sends
+            kind = HttpSender if by_http else Person
+            people[place] = kind(self.stage, plan.first_user + place, account.user_id, token)
             done += 1
             self.tell("signing up", done / len(accounts))
 
@@ -301,4 +304,4 @@ class Crowd:
         for task in list(self.stage.tasks):
             task.cancel()
         await asyncio.gather(*self.stage.tasks, return_exceptions=True)
-        await self.caller.close()
+        self.caller.close()

@@ -15,10 +15,11 @@ import msgspec
 
 from nexo.bench.counts import Counts, Recorder
 from nexo.bench.frame import Dialect, Entry, Frame
+from nexo.bench.http import Address
 from nexo.bench.numbering import client_msg_id_of, number_of
 from nexo.bench.plan import Plan
 from nexo.bench.track import Track
-from nexo.bench.websocket import Address, Connection, open_connection, upgrade_request
+from nexo.bench.websocket import Connection, open_connection, upgrade_request
 
 STAMP_DIGITS = 16
 CONNECT_TIMEOUT_S = 30.0

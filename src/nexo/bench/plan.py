@@ -15,6 +15,7 @@ class Scenario(StrEnum):
     ping = "ping"
     single = "single"
     group = "group"
+    http_send = "http-send"
     reconnect_storm = "reconnect-storm"
     slow_consumers = "slow-consumers"
     offline_catch_up = "offline-catch-up"
@@ -49,6 +50,7 @@ CLIENTS_PER_SENDER = 20
 # These end when everybody has what they came for, not after a time.
 UNTIMED = (Scenario.connect, *COMING_BACK)
 USERS_OF_CONNECTIONS = 200
+WINDOW = 8
 
 
 class Account(msgspec.Struct):
@@ -74,7 +76,7 @@ class Plan(msgspec.Struct, kw_only=True):
     connections: int = 0
 
     # how: closed loop with a window, or open loop with a rate
-    window: int = 8
+    window: int = 0
     rate: float = NOT_GIVEN
     ramp_s: float = 0.0
     burst: int = 1
@@ -120,6 +122,7 @@ def completed(plan: Plan) -> Plan:
     """With the scenario's defaults for whatever was left at zero."""
     defaults = _DEFAULTS[plan.scenario]
     changes: dict[str, object] = {"rate": 0.0} if plan.rate == NOT_GIVEN else {}
+    changes |= {} if plan.window else {"window": WINDOW}
     changes |= {name: value for name, value in defaults.items() if _is_absent(name, getattr(plan, name))}
     if plan.scenario is Scenario.slow_consumers and not plan.slow_share and not plan.stalled_share:
         changes |= {"slow_share": 0.2, "stalled_share": 0.2}
@@ -140,6 +143,7 @@ _DEFAULTS: dict[Scenario, dict[str, float]] = {
     Scenario.connect: {"connections": 1000},
     Scenario.ping: {"connections": 100},
     Scenario.single: {"pairs": 100},
+    Scenario.http_send: {"pairs": 64, "window": 1},
     Scenario.group: {"groups": 1, "members": 200, "senders": 20, "rate": 100.0},
     Scenario.reconnect_storm: {"pairs": 500, "missed": 20},
     Scenario.slow_consumers: {"groups": 10, "members": 10, "senders": 2, "rate": 200.0},
@@ -166,6 +170,8 @@ def check_plan(plan: Plan) -> list[str]:
         problems.append("a body has 24 to 4096 characters: it carries the time at which it was to be sent")
     if plan.scenario is Scenario.ping and plan.dialect != "envelope":
         problems.append("only the envelope dialect has a PING")
+    if plan.scenario is Scenario.http_send and (plan.groups or plan.flap_share):
+        problems.append("http-send is for pairs whose senders stay")
     if plan.seconds <= 0 or plan.window < 1 or plan.burst < 1 or plan.rate < 0:
         problems.append("seconds, window and burst are positive")
     return problems

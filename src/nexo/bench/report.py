@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
 
@@ -167,7 +167,34 @@ def _over_time(result: Result) -> str:
     for name in _METRICS:
         if any(name in point.latencies for point in result.series):
             parts.append(_latency_over_time(result, times, name))
+    parts += _server_over_time(result)
     return f"<section><h2>Over time</h2><div class=figures>{''.join(parts)}</div></section>"
+
+
+_TONES = ("saved", "received", "p99", "p999", "sent", "answered")
+
+
+def _server_over_time(result: Result) -> Iterator[str]:
+    """What the server used, the size of its files, and what waited in it."""
+    points = result.server_series
+    yield _server_plot(result, "Server CPU", "% of a core", {"CPU": [100 * point.cpu_share for point in points]})
+    yield _server_plot(result, "Server memory", "MiB", {"resident": [point.rss_mib for point in points]})
+    files = sorted({name for point in points for name in point.files_mib})
+    sizes = {name: [point.files_mib.get(name) for point in points] for name in files}
+    yield _server_plot(result, "Database files", "MiB", sizes)
+    asked = [point for point in points if point.queues]
+    queues = sorted({name for point in asked for name, length in point.queues.items() if length})
+    lengths = {name: [point.queues.get(name) for point in asked] for name in queues}
+    yield _server_plot(result, "Queues", "waiting", lengths, [point.at_s for point in asked])
+
+
+def _server_plot(
+    result: Result, title: str, unit: str, values: Mapping[str, list[float | None]], times: list[float] | None = None
+) -> str:
+    if times is None:
+        times = [point.at_s for point in result.server_series]
+    lines = [Line(name, line, _TONES[i % len(_TONES)]) for i, (name, line) in enumerate(values.items())]
+    return _figure(title, time_plot(times, lines, unit, result.plan.warmup_s, title), lines)
 
 
 def _latency_over_time(result: Result, times: list[float], name: str) -> str:

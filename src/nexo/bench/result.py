@@ -13,6 +13,7 @@ from nexo.bench.histogram import Histogram, Packed, Summary, merged_by_name
 from nexo.bench.plan import COMING_BACK, Plan, Scenario
 from nexo.bench.processes import Machine, Usage, this_machine
 from nexo.bench.verdict import Judgement, judge
+from nexo.bench.watching import LONG_S, ServerPoint, growth_mib_per_min
 
 BUSY = 0.9  # a generator that uses more of its core than this was the bottleneck
 
@@ -77,6 +78,7 @@ class Result(msgspec.Struct):
     proof: Proof
     series: list[Point]
     histograms: dict[str, Packed]  # microseconds
+    server_series: list[ServerPoint] = []
     trials: list[Trial] = []
 
 
@@ -89,6 +91,7 @@ def assemble(
     usage: tuple[Usage, Usage] | None,
     has_histories: bool,
     failures: Sequence[str],
+    server_series: Sequence[ServerPoint] = (),
 ) -> Result:
     counts, proof = Counts(), Proof()
     for part in parts:
@@ -132,11 +135,12 @@ def assemble(
         per_cpu_s=(saved or answered) / server.cpu_s if server.cpu_s else None,
         received_per_cpu_s=received / server.cpu_s if server.cpu_s and received else None,
         latencies={name: histogram.summary() for name, histogram in latencies.items()},
-        figures=_figures(parts) | _figures_of_server(plan, _figures(parts), server),
+        figures=_figures(parts) | _figures_of_server(plan, _figures(parts), server) | _trend(plan, server_series),
         counts=counts,
         proof=proof,
         series=_series(plan, parts),
         histograms={name: histogram.packed() for name, histogram in latencies.items()},
+        server_series=list(server_series),
     )
 
 
@@ -176,6 +180,12 @@ def _figures_of_server(plan: Plan, figures: dict[str, float], server: Server) ->
     if plan.scenario in COMING_BACK and figures.get("clients"):
         return {"server CPU per client, ms": server.cpu_s / figures["clients"] * 1000}
     return {}
+
+
+def _trend(plan: Plan, points: Sequence[ServerPoint]) -> dict[str, float]:
+    if plan.seconds < LONG_S or len(points) < 10:
+        return {}
+    return {"server memory grows by MiB per minute": growth_mib_per_min(points)}
 
 
 def _series(plan: Plan, parts: Sequence[WorkerResult]) -> list[Point]:

@@ -14,6 +14,7 @@ from nexo.bench.counts import Said, Tick, WorkerResult
 from nexo.bench.plan import UNTIMED, Plan, Scenario, divided
 from nexo.bench.processes import Usage, usage_of
 from nexo.bench.result import Result, Server, assemble
+from nexo.bench.watching import LONG_S, Watch
 
 START_DELAY_S = 0.3
 HISTORYLESS = (Scenario.connect, Scenario.ping)
@@ -86,16 +87,18 @@ class Target(msgspec.Struct):
 
     server: Server
     pids: list[int] = []
+    data: str = ""  # the folder where it keeps its files, when that is here
 
 
 async def measure(plan: Plan, target: Target, processes: int, watch: Watcher, cores: set[int] | None = None) -> Result:
     """Runs the plan; raises GeneratorFailed when it could not be carried out at all."""
     generators = [Generator(part, cores) for part in divided(plan, processes)]
     watching = asyncio.create_task(_watch(generators, watch))
+    server = Watch(target.pids, target.data, plan.urls, plan.step_s, plan.seconds >= LONG_S)
     try:
         async with asyncio.TaskGroup() as group:
             running = [group.create_task(generator.run()) for generator in generators]
-            usage, seconds = await _conduct(plan, target, generators)
+            usage, seconds = await _conduct(plan, target, generators, server)
             for task in running:
                 await task
     finally:
@@ -110,6 +113,7 @@ async def measure(plan: Plan, target: Target, processes: int, watch: Watcher, co
         usage=usage,
         has_histories=plan.scenario not in HISTORYLESS,
         failures=failures,
+        server_series=server.points,
     )
 
 
@@ -119,7 +123,7 @@ def _check_failures(generators: Sequence[Generator]) -> None:
 
 
 async def _conduct(
-    plan: Plan, target: Target, generators: Sequence[Generator]
+    plan: Plan, target: Target, generators: Sequence[Generator], server: Watch
 ) -> tuple[tuple[Usage, Usage] | None, float]:
     """Say when to go, and look at the server at the beginning and the end of the measured time."""
     for generator in generators:
@@ -133,6 +137,7 @@ async def _conduct(
     at_rest = usage_of(target.pids)
     for generator in generators:
         generator.go(start)
+    watching = asyncio.create_task(server.run(start))
     began = start if plan.scenario in UNTIMED else start + plan.warmup_s
     await asyncio.sleep(max(0.0, began - perf_counter()))
     before, before_at = usage_of(target.pids), perf_counter()
@@ -142,6 +147,7 @@ async def _conduct(
     else:
         await asyncio.sleep(max(0.0, began + plan.seconds - perf_counter()))
     after, ended = usage_of(target.pids), perf_counter()
+    watching.cancel()
     seconds = ended - before_at if plan.scenario in UNTIMED else plan.seconds
     scale = seconds / (ended - before_at)
     spent = (after.cpu_s - before.cpu_s) * scale

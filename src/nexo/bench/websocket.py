@@ -11,10 +11,10 @@ import asyncio
 import base64
 import os
 import socket
-import ssl
 from collections.abc import Callable
 from typing import cast
-from urllib.parse import urlsplit
+
+from nexo.bench.http import Address
 
 MASK = b"\x00\x00\x00\x00"
 _TEXT, _CLOSE, _PING = 1, 8, 9
@@ -28,23 +28,6 @@ def client_frame(payload: bytes) -> bytes:
     if size < 65_536:
         return b"\x81\xfe" + size.to_bytes(2, "big") + MASK + payload
     return b"\x81\xff" + size.to_bytes(8, "big") + MASK + payload
-
-
-class Address:
-    """Where a server listens: one `http(s)://` (or `ws(s)://`) URL for both of its protocols."""
-
-    def __init__(self, url: str) -> None:
-        parts = urlsplit(url if "://" in url else f"http://{url}")
-        if parts.scheme not in ("http", "https", "ws", "wss") or not parts.hostname:
-            raise ValueError(f"{url} is no address of a server (http://HOST:PORT)")
-        self.secure = parts.scheme in ("https", "wss")
-        self.host = parts.hostname
-        self.port = parts.port or (443 if self.secure else 80)
-        self.prefix = parts.path.rstrip("/")
-        self.tls = ssl.create_default_context() if self.secure else None
-
-    def __str__(self) -> str:
-        return f"{'https' if self.secure else 'http'}://{self.host}:{self.port}{self.prefix}"
 
 
 class Connection(asyncio.Protocol):

@@ -24,6 +24,7 @@ from nexo.bench.counts import Said, Tick, WorkerResult
 from nexo.bench.crowd import Crowd
 from nexo.bench.dialects import make_dialect
 from nexo.bench.histogram import merged
+from nexo.bench.http import Address
 from nexo.bench.pacing import watch_lag
 from nexo.bench.person import Failed, Stage
 from nexo.bench.plan import Plan, Scenario
@@ -31,13 +32,13 @@ from nexo.bench.scenarios.act import Act
 from nexo.bench.scenarios.asking import Connecting, Pinging, ReadingHistory
 from nexo.bench.scenarios.chatting import Chatting
 from nexo.bench.scenarios.coming_back import ComingBack
-from nexo.bench.websocket import Address
 
 TICK_S = 0.25
 
 ACTS: dict[Scenario, Callable[[Crowd], Act]] = {
     Scenario.single: Chatting,
     Scenario.group: Chatting,
+    Scenario.http_send: Chatting,
     Scenario.slow_consumers: Chatting,
     Scenario.mixed: Chatting,
     Scenario.connect: Connecting,

@@ -15,12 +15,12 @@ from rich.console import Console
 
 from nexo.bench import view
 from nexo.bench.capacity import Objective, Search, parse_objective, try_result
+from nexo.bench.http import Address
 from nexo.bench.plan import NOT_GIVEN, Account, Acks, DialectName, Plan, Scenario, Verify, check_plan, completed
 from nexo.bench.report import write_report
 from nexo.bench.result import Result, Server
 from nexo.bench.run import GeneratorFailed, Target, measure
 from nexo.bench.server import OwnServer, own_server
-from nexo.bench.websocket import Address
 from nexo.cli.output import console, progress
 from nexo.config import parse_store_url
 from nexo.errors import StartupError
@@ -73,7 +73,8 @@ def bench(
         ),
     ] = None,
     window: Annotated[
-        int | None, typer.Option(help="Closed loop: sends under way per sender (8).", rich_help_panel=_LOAD)
+        int | None,
+        typer.Option(help="Closed loop: sends under way per sender (8; http-send 1).", rich_help_panel=_LOAD),
     ] = None,
     ramp: Annotated[float, typer.Option(help="Seconds over which the load grows.", rich_help_panel=_LOAD)] = 0.0,
     burst: Annotated[
@@ -161,7 +162,7 @@ def bench(
     plan = Plan(
         scenario=scenario, urls=[str(_address(url)) for url in urls or []], seconds=seconds, warmup_s=warmup,
         step_s=_step(seconds + warmup), pairs=pairs, groups=groups, members=members, senders=senders,
-        connections=connections, missed=missed, preload=preload, window=window or 8,
+        connections=connections, missed=missed, preload=preload, window=window or 0,
         rate=rate if rate is not None else 0.0 if window else NOT_GIVEN, ramp_s=ramp, burst=burst, poisson=poisson,
         body_bytes=body, flap_share=flap, flap_every_s=flap_every, slow_share=slow, slow_bytes_per_s=slow_rate,
         stalled_share=stalled, drain_s=drain, allow_refusals=allow_refusals, accounts=_read_users(users_file),
@@ -322,7 +323,7 @@ def _target(
     own = stack.enter_context(own_server(store, pairs, cores))
     plan.urls = [own.url]
     shown = parse_store_url(store).redacted() if store else "SQLite in a temporary folder"
-    return Target(Server(True, shown, pairs), [own.pid, *pids]), own
+    return Target(Server(True, shown, pairs), [own.pid, *pids], str(own.data)), own
 
 
 def _setting(text: str) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from nexo.bench.plots import Line, bars, nice_step, number, time_plot
 from nexo.bench.processes import Usage
 from nexo.bench.report import render
 from nexo.bench.result import Result, Server, Trial, assemble
+from nexo.bench.watching import ServerPoint, growth_mib_per_min
 
 
 def histogram_of(*values_us: int) -> Histogram:
@@ -34,8 +35,10 @@ def result_of(**counts: object) -> Result:
     proof = Proof(1, 2, 2, 800, {}, [])
     part = WorkerResult(told, proof, intervals, histogram_of(100).packed(), 0.3, 3.0, 200)
     usage = (Usage(0.0, 50 << 20), Usage(1.5, 60 << 20))
+    life = [ServerPoint(i / 2, 0.5, 50 + i, {"nexo.db": 1.0 + i}, {"sends": 3.0}) for i in range(6)]
     return assemble(
-        plan, [part], Server(True, "SQLite", {}), seconds=3.0, usage=usage, has_histories=True, failures=[]
+        plan, [part], Server(True, "SQLite", {}), seconds=3.0, usage=usage, has_histories=True, failures=[],
+        server_series=life,
     )  # fmt: skip
 
 
@@ -68,6 +71,19 @@ def test_the_page_is_whole_and_loads_nothing() -> None:
     assert "url(" not in page
     assert shape.tags.count("svg") >= 3
     assert "✔ Green" in page
+
+
+def test_the_server_is_shown_over_time() -> None:
+    page = render(result_of())
+    for title in ("Server CPU", "Server memory", "Database files", "Queues"):
+        assert f"<figcaption>{title}" in page
+
+
+def test_memory_that_grows_is_told() -> None:
+    steady = [ServerPoint(float(i), 0.1, 100.0) for i in range(60)]
+    growing = [ServerPoint(float(i), 0.1, 100.0 + i / 10) for i in range(60)]
+    assert growth_mib_per_min(steady) == pytest.approx(0)
+    assert growth_mib_per_min(growing) == pytest.approx(6)
 
 
 def test_a_red_run_says_why_and_what_servers_say_is_escaped() -> None:
