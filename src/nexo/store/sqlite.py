@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 # The more rows, the more changes of one page are copied at once. How many pages the log has can only be found out
 # from its index, which must not be opened: closing it would drop SQLite's own locks.
-CHECKPOINT_ROWS = 4_000  # at most some 50 MiB of log
+CHECKPOINT_ROWS = 16_000  # some 100 MiB of log; with a million messages stored, 4,000 cost 12 % more CPU a message
 WRITER_CHECKPOINT_PAGES = 64_000  # should the checkpointer not come round to it, the writer does it itself
 CHECKPOINT_LOOK_S = 0.1
 
