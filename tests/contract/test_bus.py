@@ -82,7 +82,8 @@ class Listener:
                 self._told.clear()
                 if not is_so():
                     with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._told.wait(), 0.5)
+                        async with asyncio.timeout(0.5):
+                            await self._told.wait()
 
 
 class Instance:

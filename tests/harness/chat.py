@@ -328,8 +328,10 @@ class Client:
             wait_s = deadline - time.monotonic()
             ended = self._reader.done()
             if not ended and wait_s > 0:
+                # not wait_for: before Python 3.12 it swallows a cancellation when something has just changed
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._changed.wait(), wait_s)
+                    async with asyncio.timeout(wait_s):
+                        await self._changed.wait()
                 continue
             what = f"closed {self.close_code} {self.close_reason!r}" if ended else "nothing more"
             raise AssertionError(
@@ -469,4 +471,5 @@ async def assert_push_equals_pull(
             raise AssertionError(f"{client}: push is not pull:\n" + "\n".join(found[:20]))
         client._changed.clear()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(client._changed.wait(), 0.05)
+            async with asyncio.timeout(0.05):
+                await client._changed.wait()

@@ -256,7 +256,8 @@ class Player:
                 got = "\n".join(json.dumps(frame, ensure_ascii=False) for frame in connection.waiting[-10:])
                 raise AssertionError(f"{who} should get\n{json.dumps(written, ensure_ascii=False)}\nand got\n{got}")
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(connection.changed.wait(), wait_s)
+                async with asyncio.timeout(wait_s):
+                    await connection.changed.wait()
 
     async def _flood(self, who: str, to: str, count: int) -> None:
         self._flooded = True

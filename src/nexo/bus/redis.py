@@ -87,7 +87,8 @@ class RedisBus:
         self._beating = asyncio.create_task(self._beat_on())
         self._publisher = asyncio.create_task(self._publish_on())
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._settled.wait(), 2 * self._settings.detect_s)
+            async with asyncio.timeout(2 * self._settings.detect_s):
+                await self._settled.wait()
         if not self._is_up:
             log.warning("bus_down_at_start")
             listener.reachable(False)
@@ -207,7 +208,8 @@ class RedisBus:
                 log.exception("beat_failed")
             pause_s = self._settings.breaker_ms / 1000 if self._link.is_broken else self._beat_s
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._beat_now.wait(), max(0.01, started + pause_s - time.monotonic()))
+                async with asyncio.timeout(max(0.01, started + pause_s - time.monotonic())):
+                    await self._beat_now.wait()
             self._beat_now.clear()
 
     async def _beat(self) -> None:
