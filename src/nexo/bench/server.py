@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -58,9 +58,13 @@ def _run(arguments: list[str], environment: Mapping[str, str]) -> subprocess.Com
 
 @contextmanager
 def own_server(
-    store_url: str = "", settings: Mapping[str, str] | None = None, cores: set[int] | None = None
+    store_url: str = "",
+    settings: Mapping[str, str] | None = None,
+    cores: set[int] | None = None,
+    program: Sequence[str] = NEXO,
 ) -> Iterator[OwnServer]:
-    """Gone at the end, with everything it stored (in a server database the messages stay)."""
+    """Gone at the end, with everything it stored (in a server database the messages stay). `program` is run in place
+    of `nexo`, and has to be one around it."""
     wanted = SETTINGS | dict(settings or {})
     plain = {name: value for name, value in os.environ.items() if not name.startswith("NEXO_")}
     environment = plain | {f"NEXO_{key.upper().replace('.', '__')}": value for key, value in wanted.items()}
@@ -71,7 +75,7 @@ def own_server(
             if migrated.returncode:
                 raise StartupError(f"the database cannot be used: {(migrated.stderr or migrated.stdout).strip()}")
         data = Path(folder) / "data"
-        command = [*NEXO, "serve", "--port", "0", "--data", str(data)]
+        command = [*program, "serve", "--port", "0", "--data", str(data)]
         with (Path(folder) / "log").open("w+") as log:
             process = subprocess.Popen(
                 [*command, "--log-level", "warning"],
