@@ -176,7 +176,7 @@ class CursorWriter:
         self._sql = sql
         self.flush_s = flush_s
         self.tell = tell
-        self._pending: dict[tuple[str, str], Advance] = {}
+        self._pending: dict[tuple[str, str], tuple[int, int]] = {}  # conversation, user: delivered and read up to
         self._timer: asyncio.TimerHandle | None = None
         self._flushing = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -186,16 +186,25 @@ class CursorWriter:
 
     def advance(self, user_id: str, conversation_id: str, *, delivered_seq: int = 0, read_seq: int = 0) -> None:
         """Note that a user has acknowledged. The caller has asked the visibility gate before."""
-        if len(self._pending) >= PENDING_MAX and (conversation_id, user_id) not in self._pending:
-            raise NexoError("server_busy", "Too many acknowledgements are waiting to be written", retry_after_ms=1000)
-        self._keep(Advance(conversation_id, user_id, delivered_seq, read_seq))
-
-    def _keep(self, item: Advance) -> None:
-        key = item[:2]
+        key = (conversation_id, user_id)
         old = self._pending.get(key)
         if old is not None:
-            item = Advance(*key, max(old.delivered_seq, item.delivered_seq), max(old.read_seq, item.read_seq))
-        self._pending[key] = item
+            delivered, read = old
+            if delivered_seq > delivered or read_seq > read:
+                self._pending[key] = (max(delivered, delivered_seq), max(read, read_seq))
+            return
+        if len(self._pending) >= PENDING_MAX:
+            raise NexoError("server_busy", "Too many acknowledgements are waiting to be written", retry_after_ms=1000)
+        self._pending[key] = (delivered_seq, read_seq)
+        self._set_timer()
+
+    def _keep(self, item: Advance) -> None:
+        """It could not be written: it waits again, beside what came meanwhile, however much that is."""
+        delivered, read = self._pending.get(item[:2], (0, 0))
+        self._pending[item[:2]] = (max(delivered, item.delivered_seq), max(read, item.read_seq))
+        self._set_timer()
+
+    def _set_timer(self) -> None:
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self.flush_s, self._start_flush)
 
@@ -221,7 +230,7 @@ class CursorWriter:
         async with self._flushing:
             waiting = list(self._pending)
             for start in range(0, len(waiting), FLUSH_MAX):
-                items = [self._pending.pop(key) for key in waiting[start : start + FLUSH_MAX]]
+                items = [Advance(*key, *self._pending.pop(key)) for key in waiting[start : start + FLUSH_MAX]]
                 started = time.monotonic()
                 try:
                     advanced = await self._database.write(partial(advance, self._sql, items, {}))
