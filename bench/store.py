@@ -19,7 +19,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -198,18 +198,18 @@ async def _compare_batch(
     }
 
 
-async def hot_against_spread(engine: str, rounds: int, seconds: float) -> tuple[list[float], list[float]]:
-    """S3: everything into one conversation, against a thousand."""
-    async with opened(engine, CONVERSATIONS) as (store, _, pid):
-        rates: dict[int, list[float]] = {1: [], CONVERSATIONS: []}
+async def spread(engine: str, widths: Sequence[int], rounds: int, seconds: float) -> dict[int, list[float]]:
+    """Messages/s into so many conversations, each width in turn."""
+    async with opened(engine, max(widths)) as (store, _, pid):
+        rates: dict[int, list[float]] = {width: [] for width in widths}
         count = 10_000 if seconds >= 1 else 2_000
-        for conversations in (CONVERSATIONS, 1) * max(3, rounds):
+        for conversations in tuple(widths) * max(3, rounds):
             load_ = Load(conversations)
             await run_committer(store, load_, 3000, 512)
             with Meter(pid) as meter:
                 await run_committer(store, load_, count, 512)
             rates[conversations].append(count / meter.wall_s)
-        return rates[1], rates[CONVERSATIONS]
+        return rates
 
 
 class RowCount:
@@ -233,10 +233,10 @@ class RowCount:
             self.rows += sql.count("(?")
 
 
-async def group_sizes(engine: str) -> list[tuple[int, float, float]]:
+async def group_sizes(engine: str, sizes: Sequence[int] = (3, 10_000)) -> list[tuple[int, float, float]]:
     """S4: row writes and CPU per message in groups of 3 and of 10,000."""
     found = []
-    for members in (3, 10_000):
+    for members in sizes:
         async with opened(engine, members) as (store, _, pid):
             service = store.groups
             from_people = [f"s{i}" for i in range(1, members)]
@@ -279,9 +279,10 @@ async def main(engines: list[str], rows: list[str], batches: list[int], rounds: 
             console.print(_batch_table(engine, results))
             here["S1"] = next((result for result in results if result["batch"] == TARGET_BATCH), None)
         if "S3" in rows:
-            hot, spread = await hot_against_spread(engine, rounds, seconds)
-            ratios = [h / s for h, s in zip(hot, spread, strict=True)]
-            here["S3"] = {"hot": statistics.median(hot), "spread": statistics.median(spread), "ratios": ratios}
+            rates = await spread(engine, (CONVERSATIONS, 1), rounds, seconds)
+            ratios = [hot / many for hot, many in zip(rates[1], rates[CONVERSATIONS], strict=True)]
+            hot, many = statistics.median(rates[1]), statistics.median(rates[CONVERSATIONS])
+            here["S3"] = {"hot": hot, "spread": many, "ratios": ratios}
         if "S4" in rows:
             (_, rows_3, cost_3), (_, rows_10k, cost_10k) = await group_sizes(engine)
             here["S4"] = {"rows": [rows_3, rows_10k], "cpu_us": [cost_3, cost_10k]}
@@ -309,8 +310,8 @@ def _target_table(found: dict[str, Any]) -> Table:
         if rows.get("S1"):
             table.add_row("S1" if engine == "sqlite" else "S2", engine, f"{rows['S1']['ratio']:.2f} × bare SQL")
         if "S3" in rows:
-            hot, spread = rows["S3"]["hot"], rows["S3"]["spread"]
-            table.add_row("S3", engine, f"one hot {hot:,.0f}/s, spread {spread:,.0f}/s: {hot / spread:.2f} ×")
+            hot, many = rows["S3"]["hot"], rows["S3"]["spread"]
+            table.add_row("S3", engine, f"one hot {hot:,.0f}/s, spread {many:,.0f}/s: {hot / many:.2f} ×")
         if "S4" in rows:
             (few, many), (cost_3, cost_10k) = rows["S4"]["rows"], rows["S4"]["cpu_us"]
             text = f"rows {few:.2f} → {many:.2f} per message, CPU {cost_3:.1f} → {cost_10k:.1f} µs"

@@ -5,38 +5,13 @@ Conversations have other names there; the ones of the run are known, so the name
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 from msgspec import Struct
 
-from nexo.bench.frame import Entry, Frame
+from nexo.bench.frame import Frame, PlainData
 from nexo.ids import group_of, peers_of
 
 _encode = msgspec.json.Encoder().encode
-
-
-class _Entry(Struct):
-    conversation_id: str
-    head_seq: int = 0
-
-
-class _Data(Struct):
-    client_msg_id: str | None = None
-    msg_id: str | None = None
-    conversation_id: str | None = None
-    seq: int = 0
-    status: Any = None
-    content: Any = None
-    msg_type: int = 1
-    provisional: bool = False
-    reason: str = ""
-    retry_after_ms: int = 0
-    head_seq: int = 0
-    has_more: bool = False
-    after_ms: int = 0
-    messages: list[_Data] = []
-    conversations: list[_Entry | str] = []
 
 
 class _Frame(Struct):
@@ -44,7 +19,7 @@ class _Frame(Struct):
     request_id: str = ""
     code: int = 0
     message: str = ""
-    data: _Data = msgspec.field(default_factory=_Data)
+    data: PlainData = msgspec.field(default_factory=PlainData)
 
 
 # what the envelope dialect calls it
@@ -63,7 +38,7 @@ class Command:
 
     def __init__(self) -> None:
         self._decode = msgspec.json.Decoder(_Frame).decode
-        self._names: dict[str | None, str] = {}  # as this dialect calls them
+        self._names: dict[str, str] = {}  # as this dialect calls them
         self._aliases: dict[str, str] = {}
 
     def know(self, conversation_id: str) -> None:
@@ -113,7 +88,7 @@ class Command:
         if found.code:
             kind = "AUTH_FAIL" if found.cmd == "auth.token" else "ERROR"
             return Frame(kind, data.client_msg_id, reason=found.message, retry_after_ms=data.retry_after_ms)
-        frame = self._translated(data)
+        frame = data.frame(self._named)
         frame.type = _TYPES.get(found.cmd, "OTHER")
         if frame.type == "ACK":
             frame.ack_type = _ACKS.get(found.cmd) or ("accepted" if data.status == "accepted" else "saved")
@@ -122,25 +97,5 @@ class Command:
             frame.messages = [message for message in frame.messages if message.conversation_id == name]
         return frame
 
-    def _translated(self, data: _Data) -> Frame:
-        return Frame(
-            "",
-            data.client_msg_id,
-            data.msg_id,
-            self._names.get(data.conversation_id, data.conversation_id or ""),
-            data.seq,
-            body=data.content,
-            msg_type=data.msg_type,
-            provisional=data.provisional,
-            reason=data.reason,
-            retry_after_ms=data.retry_after_ms,
-            head_seq=data.head_seq,
-            has_more=data.has_more,
-            after_ms=data.after_ms,
-            messages=[self._translated(message) for message in data.messages],
-            conversations=[
-                Entry(self._names.get(entry.conversation_id, entry.conversation_id), entry.head_seq)
-                for entry in data.conversations
-                if isinstance(entry, _Entry)
-            ],
-        )
+    def _named(self, alias: str) -> str:
+        return self._names.get(alias, alias)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Struct
 
 from nexo.bench.command_dialect import Command
-from nexo.bench.frame import Dialect, Entry, Frame
+from nexo.bench.frame import Dialect, Frame, PlainData
 
 _encode = msgspec.json.Encoder().encode
 
@@ -56,36 +55,11 @@ class Envelope:
         pass
 
 
-class _RequestEntry(Struct):
-    conversation_id: str
-    max_seq: int = 0
-    head_seq: int = 0
-
-
-class _RequestData(Struct):
-    client_msg_id: str | None = None
-    server_msg_id: str | None = None
-    conversation_id: str | None = None
-    seq: int = 0
-    status: Any = None
-    content: Any = None
-    msg_type: int = 1
-    provisional: bool = False
-    reason: str = ""
-    retry_after_ms: int = 0
-    head_seq: int = 0
-    next_seq: int = 0
-    has_more: bool = False
-    after_ms: int = 0
-    messages: list[_RequestData] = []
-    conversations: list[_RequestEntry | str] = []
-
-
 class _RequestFrame(Struct):
     req_identifier: int = 0
     err_code: int = 0
     err_msg: str = ""
-    data: _RequestData = msgspec.field(default_factory=_RequestData)
+    data: PlainData = msgspec.field(default_factory=PlainData)
 
 
 # what the envelope dialect calls it
@@ -143,39 +117,14 @@ class Request:
         if found.err_code:
             kind = "ERROR" if found.req_identifier else "AUTH_FAIL"
             return Frame(kind, data.client_msg_id, reason=found.err_msg, retry_after_ms=data.retry_after_ms)
-        frame = _translated(data)
+        frame = data.frame()
         frame.type = _REQUEST_TYPES.get(found.req_identifier, "OTHER")
         frame.ack_type = _REQUEST_ACKS.get(found.req_identifier, "")
         if frame.type == "ACK" and data.status == "accepted":
             frame.ack_type = "accepted"
         elif frame.type == "MESSAGE":
             frame.type = "GROUP_EVENT" if data.msg_type >= 100 else "SINGLE_CHAT"
-        frame.conversations = [
-            Entry(entry.conversation_id, entry.max_seq or entry.head_seq)
-            for entry in data.conversations
-            if isinstance(entry, _RequestEntry)
-        ]
         return frame
-
-
-def _translated(data: _RequestData) -> Frame:
-    return Frame(
-        "",
-        data.client_msg_id,
-        data.server_msg_id,
-        data.conversation_id,
-        data.seq,
-        body=data.content,
-        msg_type=data.msg_type,
-        provisional=data.provisional,
-        reason=data.reason,
-        retry_after_ms=data.retry_after_ms,
-        head_seq=data.head_seq,
-        next_seq=data.next_seq,
-        has_more=data.has_more,
-        after_ms=data.after_ms,
-        messages=[_translated(message) for message in data.messages],
-    )
 
 
 _DIALECTS: dict[str, type[Dialect]] = {"envelope": Envelope, "request": Request, "command": Command}

@@ -5,6 +5,7 @@ Only the fields that somebody looks at are decoded, whatever order they come in.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -36,6 +37,59 @@ class Frame(Struct, rename="camel"):
     after_ms: int = 0
     messages: list[Frame] = []
     conversations: list[Entry | str] = []
+
+
+class PlainEntry(Struct):
+    conversation_id: str
+    max_seq: int = 0
+    head_seq: int = 0
+
+
+class PlainData(Struct):
+    """What the request and the command dialect carry in `data`, whatever it is about."""
+
+    client_msg_id: str | None = None
+    server_msg_id: str | None = None
+    msg_id: str | None = None  # as the command dialect calls it
+    conversation_id: str | None = None
+    seq: int = 0
+    status: Any = None
+    content: Any = None
+    msg_type: int = 1
+    provisional: bool = False
+    reason: str = ""
+    retry_after_ms: int = 0
+    head_seq: int = 0
+    next_seq: int = 0
+    has_more: bool = False
+    after_ms: int = 0
+    messages: list[PlainData] = []
+    conversations: list[PlainEntry | str] = []
+
+    def frame(self, named: Callable[[str], str] = str) -> Frame:
+        """The same as an envelope, which still lacks its type; `named` translates names of conversations."""
+        return Frame(
+            "",
+            self.client_msg_id,
+            self.server_msg_id or self.msg_id,
+            None if self.conversation_id is None else named(self.conversation_id),
+            self.seq,
+            body=self.content,
+            msg_type=self.msg_type,
+            provisional=self.provisional,
+            reason=self.reason,
+            retry_after_ms=self.retry_after_ms,
+            head_seq=self.head_seq,
+            next_seq=self.next_seq,
+            has_more=self.has_more,
+            after_ms=self.after_ms,
+            messages=[message.frame(named) for message in self.messages],
+            conversations=[
+                Entry(named(entry.conversation_id), entry.max_seq or entry.head_seq)
+                for entry in self.conversations
+                if isinstance(entry, PlainEntry)
+            ],
+        )
 
 
 class Dialect(Protocol):

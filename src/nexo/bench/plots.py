@@ -137,3 +137,23 @@ def percentile_plot(points: Sequence[tuple[float, float]], unit: str, label: str
         path.append(f"{'L' if path else 'M'}{_x(share):.1f} {_y(value, top):.1f}")
     parts.append(f'<path class="line p99" d="{"".join(path)}"/>')
     return _frame("".join(parts), label)
+
+
+def growth_plot(xs: Sequence[float], lines: Sequence[Line], unit: str, label: str) -> str:
+    """How something changes as something else grows by powers of ten."""
+    values = [value for line in lines for value in line.values if value is not None]
+    if not values or len(xs) < 2:
+        return ""
+    grid, top = _grid(max(values) or 1.0, unit)
+    low, high = math.log10(xs[0]), math.log10(xs[-1])
+    places = [_x(0.04 + 0.92 * (math.log10(x) - low) / (high - low)) for x in xs]
+    parts = [grid]
+    for place, x in zip(places, xs, strict=True):
+        text = f"{x / 1e6:g}M" if x >= 1e6 else number(x)
+        parts.append(f'<text class="tick" x="{place:.1f}" y="{HEIGHT - 8}" text-anchor="middle">{text}</text>')
+    for line in lines:
+        known = [(x, _y(y, top)) for x, y in zip(places, line.values, strict=True) if y is not None]
+        path = "L".join(f"{x:.1f} {y:.1f}" for x, y in known)
+        parts.append(f'<path class="line {line.tone}" d="M{path}"><title>{escape(line.name)}</title></path>')
+        parts += [f'<circle class="dot {line.tone}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in known]
+    return _frame("".join(parts), label)

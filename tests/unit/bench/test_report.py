@@ -11,7 +11,7 @@ from nexo.bench.capacity import Search
 from nexo.bench.counts import Counts, Interval, Proof, WorkerResult
 from nexo.bench.histogram import Histogram
 from nexo.bench.plan import Plan, Scenario, completed
-from nexo.bench.plots import Line, bars, nice_step, number, time_plot
+from nexo.bench.plots import Line, bars, growth_plot, nice_step, number, time_plot
 from nexo.bench.processes import Usage
 from nexo.bench.report import render
 from nexo.bench.result import Result, Server, Trial, assemble
@@ -130,6 +130,13 @@ def test_a_line_is_broken_where_there_is_nothing_and_stays_inside() -> None:
     for x, y in re.findall(r"[ML]([\d.]+) ([\d.]+)", path.group(1)):
         assert 0 <= float(x) <= 720
         assert 0 <= float(y) <= 260
+
+
+def test_growth_is_drawn_by_powers_of_ten() -> None:
+    plot = growth_plot([1, 10, 100], [Line("cost", [1.0, None, 2.0], "p50")], "µs", "x")
+    places = [float(x) for x in re.findall(r'<text class="tick" x="([\d.]+)" y="252', plot)]
+    assert places[1] - places[0] == pytest.approx(places[2] - places[1], abs=0.2)
+    assert plot.count("<circle") == 2
 
 
 def test_nothing_to_draw_draws_nothing() -> None:
