@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import secrets
 import shutil
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -179,13 +180,18 @@ async def test_who_was_let_in_by_an_instance_that_is_not_heard_gets_the_sync_ent
 
 
 @pytest.mark.parametrize("offset", ["+5m", "-5m"] if LONG else ["-5m"])
-async def test_one_instances_clock_is_five_minutes_off(three: Cluster, offset: str) -> None:
+async def test_one_instances_clock_is_five_minutes_off(redis: Redis, offset: str) -> None:
+    """Nobody takes it for dead, late or forgotten. (Other tests leave dead instances behind, and a busy machine may
+    hold one up for some seconds: these know of no others, and are patient; the clock is off by much more.)"""
     wrapper = [shutil.which("faketime") or pytest.fail("faketime is not installed"), "-f", offset]
-    async with another(three, wrapper=wrapper) as fourth, company([*three.instances[:2], fourth], 7) as everybody:
-        await asyncio.sleep(2 * NORMAL_S)
-        print(await everybody.finish(), "messages")
-        assert all(talker.connects == 1 for talker in everybody.talkers)
-        assert all(talker.resyncs == [] for talker in everybody.talkers)
+    with cluster("mariadb", 2, redis=redis, bus__detect_s=10, redis__prefix=f"{secrets.token_hex(4)}:") as two:
+        async with another(two, wrapper=wrapper) as third, company([*two.instances, third], 7) as everybody:
+            await asyncio.sleep(2 * NORMAL_S)
+            print(await everybody.finish(), "messages")
+            assert all(talker.connects == 1 for talker in everybody.talkers)
+            assert [reason for talker in everybody.talkers for reason in talker.resyncs] == [], (
+                two.output + third.output
+            )
 
 
 @contextlib.asynccontextmanager
