@@ -2,6 +2,7 @@
 
     .venv/bin/python bench/growth.py                               all plots, about a quarter of an hour
     .venv/bin/python bench/growth.py --only batch,members --short
+    .venv/bin/python bench/growth.py --markdown docs/benchmarks.md
 
 Each figure becomes a plot in docs/images, `growth-<name>.svg`, and a line of docs/images/growth.json; what is not
 measured in a run stays as it was. SQLite unless said otherwise, servers on one core, medians.
@@ -21,12 +22,14 @@ import time
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import uvloop
 
 import reads
 import store
 from nexo.bench.plots import HEIGHT, WIDTH, Line, growth_plot
+from page import replace_part
 from target_rows import HERE, bench
 
 IMAGES = HERE.parent / "docs" / "images"
@@ -74,12 +77,7 @@ def members(short: bool) -> Found:
 
 def history(short: bool) -> Found:
     sizes = [10_000, 100_000] if short else [10_000, 100_000, 1_000_000, 10_000_000]
-    lines: dict[str, list[float]] = {}
-    for size in sizes:
-        found = uvloop.run(reads.main(["sqlite"], size, size, 20))["sqlite"]
-        for what, (first, second) in found.items():
-            lines.setdefault(what, []).append(min(first, second))
-    return [*map(float, sizes)], lines, "ms"
+    return [*map(float, sizes)], uvloop.run(reads.by_size("sqlite", sizes, 20)), "ms"
 
 
 def instances(short: bool) -> Found:
@@ -134,6 +132,7 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(PLOTS), help="some of " + ",".join(PLOTS))
     parser.add_argument("--short", action="store_true", help="fewer and smaller steps")
     parser.add_argument("--into", type=Path, default=IMAGES)
+    parser.add_argument("--markdown", type=Path, help="the page whose generated part is to be replaced")
     options = parser.parse_args()
     record = options.into / "growth.json"
     kept = json.loads(record.read_text()) if record.exists() else {}
@@ -148,6 +147,15 @@ def main() -> None:
         record.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
         sys.stdout.write(f"{name}: {found[1]} ({time.monotonic() - began:.0f} s)\n")
         sys.stdout.flush()
+    if options.markdown:
+        replace_part(options.markdown, "growth.py", markdown(kept))
+
+
+def markdown(kept: dict[str, dict[str, Any]]) -> str:
+    shown = [(name, title) for name, (title, _) in PLOTS.items() if name in kept]
+    pictures = "\n".join(f"![{title}](images/growth-{name}.svg)" for name, title in shown)
+    when = ", ".join(f"{name} {kept[name]['at']} (load {kept[name]['load']})" for name, _ in shown)
+    return f"{pictures}\n\nRecorded: {when}."
 
 
 if __name__ == "__main__":

@@ -14,9 +14,9 @@ import json
 import random
 import statistics
 import time
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 import uvloop
 from rich.console import Console
@@ -50,23 +50,27 @@ async def measure(store: Store, rounds: int) -> dict[str, list[float]]:
     return times
 
 
-async def main(engines: list[str], small: int, large: int, rounds: int) -> dict[str, Any]:
-    result: dict[str, Any] = {}
+async def by_size(engine: str, sizes: Sequence[int], rounds: int) -> dict[str, list[float]]:
+    """Median milliseconds of each read, with so many messages stored; the stores take turns."""
+    async with AsyncExitStack() as stack:
+        stores = [await stack.enter_async_context(store_with(engine, size)) for size in sizes]
+        found: list[dict[str, list[float]]] = [{} for _ in sizes]
+        for _ in range(5):
+            for times, store in zip(found, stores, strict=True):
+                for what, values in (await measure(store, rounds)).items():
+                    times.setdefault(what, []).extend(values)
+    return {what: [statistics.median(times[what]) * 1000 for times in found] for what in found[0]}
+
+
+async def main(engines: list[str], small: int, large: int, rounds: int) -> dict[str, dict[str, list[float]]]:
+    result = {}
     for engine in engines:
-        async with AsyncExitStack() as stack:
-            stores = [await stack.enter_async_context(store_with(engine, count)) for count in (small, large)]
-            found: list[dict[str, list[float]]] = [{}, {}]
-            for _ in range(5):
-                for times, store in zip(found, stores, strict=True):
-                    for what, values in (await measure(store, rounds)).items():
-                        times.setdefault(what, []).extend(values)
+        result[engine] = await by_size(engine, (small, large), rounds)
         table = Table(title=f"{engine}: median ms at {small:,} and at {large:,} messages (must ≤ 1.5 ×)")
         for column in ("read", "few", "many", "ratio"):
             table.add_column(column, justify="right")
-        for what in found[0]:
-            few, many = (statistics.median(times[what]) * 1000 for times in found)
+        for what, (few, many) in result[engine].items():
             table.add_row(what, f"{few:.2f}", f"{many:.2f}", f"{many / few:.2f}")
-            result.setdefault(engine, {})[what] = [few, many]
         console.print(table)
     return result
 

@@ -34,8 +34,8 @@ from nexo.bench.result import Server
 from nexo.bench.run import Target, measure
 from nexo.bench.server import own_server
 from nexo.cli import main as nexo
+from page import replace_part
 
-BEGIN, END = "<!-- written by bench/stages.py: begin -->", "<!-- end -->"
 EVERY_NS = 1_000_000
 
 # Work for others: it belongs to whoever called it.
@@ -229,11 +229,7 @@ def main() -> None:
     for name, cost in list(found["functions_us"].items())[: options.functions]:
         sys.stdout.write(f"{cost:7.2f}  {name.split(' ')[0]:50}  {stage_of(name)}\n")
     if options.markdown:
-        head, begin, rest = options.markdown.read_text().partition(BEGIN)
-        _, end, tail = rest.partition(END)
-        if not end:
-            raise SystemExit(f"{options.markdown} has no {BEGIN}")
-        options.markdown.write_text(f"{head}{begin}\n{table}\n{end}{tail}")
+        replace_part(options.markdown, "stages.py", table)
 
 
 if __name__ == "__main__":

@@ -29,9 +29,10 @@ from rich.table import Table
 
 from nexo import __version__
 from nexo.bench.processes import this_machine
+from page import part, replace_part
 from target_rows import ROWS, CouldNotMeasure, Outcome, Row, Scale, fdatasync_ms, percentile
 
-BEGIN, END = "<!-- written by bench/targets.py: begin -->", "<!-- end -->"
+SCRIPT = "targets.py"
 STEAL_MAX, OTHERS_MAX = 0.02, 0.10
 console = Console(width=160)
 
@@ -127,11 +128,7 @@ def facts() -> str:
 
 def write_markdown(page: Path, told: str, recorded: list[Recorded]) -> None:
     """Into the part between the marks: new rows where there are new ones, the old ones elsewhere."""
-    text = page.read_text()
-    head, _, rest = text.partition(BEGIN)
-    if not rest:
-        raise SystemExit(f"{page} has no {BEGIN}")
-    old, _, tail = rest.partition(END)
+    old = part(page, SCRIPT)
     lines = {number: line for line, number in re.findall(r"^(\| (\w+) \| .*)$", old, re.MULTILINE)}
     lines |= {one.number: one.markdown() for one in recorded}
     table = ["| # | what | must | aim | measured | reached | command | when, and the machine beside it |",
@@ -139,7 +136,7 @@ def write_markdown(page: Path, told: str, recorded: list[Recorded]) -> None:
     for row in ROWS:
         unmeasured = f"| {row.number} | {row.what} | {row.must} | {row.aim} | not measured yet | – | | |"
         table.append(lines.get(row.number, unmeasured))
-    page.write_text(f"{head}{BEGIN}\n{told}\n\n" + "\n".join(table) + f"\n{END}{tail}")
+    replace_part(page, SCRIPT, f"{told}\n\n" + "\n".join(table))
 
 
 def main() -> int:

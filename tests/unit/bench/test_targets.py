@@ -10,6 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[3] / "bench"))
 
 import targets
+from page import END, mark
 from target_rows import ROWS, CouldNotMeasure, Outcome, Row, Scale
 
 
@@ -20,7 +21,7 @@ def recorded(number: str, outcome: Outcome, scale: Scale | None = None) -> targe
 
 def test_a_page_keeps_what_was_not_measured_again(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{targets.BEGIN}\n{targets.END}\nafter\n")
+    page.write_text(f"before\n{mark(targets.SCRIPT)}\n{END}\nafter\n")
     targets.write_markdown(page, "facts", [recorded("G4", Outcome("17,000/s", True, False, "nexo bench single"))])
     targets.write_markdown(page, "newer facts", [recorded("H1", Outcome("9,000/s", True, True, "nexo bench http"))])
     text = page.read_text()
