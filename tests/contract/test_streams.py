@@ -172,7 +172,8 @@ async def test_the_backlog_counts_what_was_moved_on_too(server: Redis | RedisClu
         await accept(streams, draft("a"))
         shard, accepted, _ = home(streams)
         entry = decode_entry(*(await take(streams, accepted))[0])
-        await streams.move(shard, [entry])
+        await streams.make_groups([home(streams)[2]])
+        assert len(await streams.move(shard, [entry])) == 1
         assert states(await accept(streams, draft("b"))) == ["busy"]
 
 
@@ -275,9 +276,12 @@ async def test_what_is_moved_goes_on_once_and_in_order(server: Redis | RedisClus
         entries = [decode_entry(*raw) for raw in await take(streams, accepted)]
         for entry in entries:
             entry.delivered_at = 9
-        await streams.move(shard, entries)
-        await streams.move(shard, entries)  # by one who was paused meanwhile
-        moved = [decode_entry(*raw) for raw in await take(streams, to_save)]
+        with pytest.raises(NoGroup):
+            await streams.move(shard, entries)
+        await streams.make_groups([to_save])
+        moved = [decode_entry(*raw) for raw in await streams.move(shard, entries)]  # told again, or by another one
+        assert await streams.move(shard, entries) == []
+        assert await streams.pending([shard]) == (0, 2)
         assert [entry.draft for entry in moved] == [entry.draft for entry in entries]
         assert [entry.delivered_at for entry in moved] == [9, 9]
         assert await run(streams, "XLEN", accepted.name) == 0

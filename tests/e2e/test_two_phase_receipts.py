@@ -8,12 +8,12 @@ import pytest
 
 from e2e.test_receipts import *  # noqa: F403
 from harness.server_process import ServerProcess
-from harness.two_phase import two_phase
+from harness.two_phase import modes, two_phase
 
 pytestmark = pytest.mark.servers
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[ServerProcess]:
-    with two_phase(deliver_before_saved=True) as running:
+@pytest.fixture(scope="module", params=modes(True))
+def server(request: pytest.FixtureRequest) -> Iterator[ServerProcess]:
+    with two_phase(deliver_before_saved=request.param) as running:
         yield running

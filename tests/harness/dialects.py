@@ -104,6 +104,31 @@ class Joined(NamedTuple):
     min_seq: int
 
 
+class Accepted(NamedTuple):
+    """Two-phase: it is in a queue."""
+
+    client_msg_id: str
+    msg_id: str
+
+
+class Provisional(NamedTuple):
+    """Two-phase: a message that has no place yet."""
+
+    msg_id: str
+    chat: str
+    sender: str
+    content: Any
+
+
+class Withdrawn(NamedTuple):
+    """Two-phase: a provisional message that never got a place."""
+
+    msg_id: str
+    chat: str
+    reason: str
+
+
+Early = Accepted | Provisional | Withdrawn
 Note = Said | GroupEvent | Recalled | Receipt | Typing | Presence | Resync | Problem | Notice | Heads | Joined
 N = TypeVar("N", bound=tuple[Any, ...])
 T = TypeVar("T")
@@ -136,11 +161,13 @@ class Speaker(ABC):
     """A signed-in connection. What is pushed is kept as notes, in order; `expect` takes them one by one."""
 
     dialect: ClassVar[str]
+    accepts_apart: ClassVar[bool] = False  # `accepted` is a frame of its own, and no answer
 
     def __init__(self, person: Person) -> None:
         self.person = person
         self.me = person.user_id
         self.notes: list[Note] = []
+        self.early: list[Early] = []
         self.frames: list[Frame] = []
         self.close_code: int | None = None
         self._answers: list[Frame] = []
@@ -148,6 +175,7 @@ class Speaker(ABC):
         self._may_read = asyncio.Event()
         self._may_read.set()
         self._numbers = itertools.count(1)
+        self._asked: dict[str, str] = {}  # client_msg_id → the request it went with
         self._socket: ClientConnection
         self._reader: asyncio.Task[None]
 
@@ -174,9 +202,16 @@ class Speaker(ABC):
         """What a frame tells, or None for an answer."""
 
     @abstractmethod
-    async def say(
-        self, to: str, content: Any, *, mentions: tuple[str, ...] = (), reply_to: str | None = None
-    ) -> Sent: ...
+    def _early(self, frame: Frame) -> Early | None:
+        """What a frame tells that is not certain yet."""
+
+    @abstractmethod
+    async def offer(self, to: str, content: Any, mentions: tuple[str, ...] = (), reply_to: str | None = None) -> str:
+        """Send, and wait for nothing; its client_msg_id."""
+
+    @abstractmethod
+    async def outcome(self, client_msg_id: str) -> Sent:
+        """What became of it in the end; raises Refused."""
 
     @abstractmethod
     async def recall(self, msg_id: str) -> int: ...
@@ -224,8 +259,16 @@ class Speaker(ABC):
             self.close_code = self._socket.close_code
             self._changed.set()
 
+    async def say(self, to: str, content: Any, *, mentions: tuple[str, ...] = (), reply_to: str | None = None) -> Sent:
+        return await self.outcome(await self.offer(to, content, mentions, reply_to))
+
     def _take(self, frame: Frame) -> None:
         self.frames.append(frame)
+        early = self._early(frame)
+        if early is not None:
+            self.early.append(early)
+            if self.accepts_apart or not isinstance(early, Accepted):
+                return
         note = self._note(frame)
         if note is None:
             self._answers.append(frame)
@@ -254,9 +297,10 @@ class Speaker(ABC):
         """The first note of that kind with these fields that was not taken yet; waits for it."""
 
         def look() -> N | None:
-            for i, note in enumerate(self.notes):
+            heard: list[Any] = self.early if issubclass(kind, Early) else self.notes
+            for i, note in enumerate(heard):
                 if isinstance(note, kind) and all(getattr(note, name) == value for name, value in fields.items()):
-                    del self.notes[i]
+                    del heard[i]
                     return note
             return None
 
@@ -273,6 +317,17 @@ class Speaker(ABC):
 
         return await self._wait(look, f"an answer {fields}")
 
+    async def _late_answer(self, client_msg_id: str) -> Frame:
+        """The push that tells what became of a message that was accepted."""
+
+        def look() -> Frame | None:
+            for i, frame in enumerate(self._answers):
+                if frame["data"] and frame["data"].get("client_msg_id") == client_msg_id:
+                    return self._answers.pop(i)
+            return None
+
+        return await self._wait(look, f"what became of {client_msg_id}")
+
     async def _wait(self, look: Callable[[], T | None], what: str) -> T:
         deadline = time.monotonic() + PATIENCE_S
         while (found := look()) is None:
@@ -284,7 +339,8 @@ class Speaker(ABC):
                     f" last {self.frames[-3:]}"
                 )
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), wait_s)
+                async with asyncio.timeout(wait_s):
+                    await self._changed.wait()
         return found
 
     async def send(self, frame: Frame) -> None:
@@ -293,6 +349,7 @@ class Speaker(ABC):
 
 class EnvelopeSpeaker(Speaker):
     dialect = "nexo.envelope.v1"
+    accepts_apart = True
 
     def _address(self, token: str) -> str:
         return ""
@@ -338,6 +395,16 @@ class EnvelopeSpeaker(Speaker):
                 return Joined(self._chat(entry), entry["headSeq"], entry["minSeq"])
         return None
 
+    def _early(self, frame: Frame) -> Early | None:
+        if frame.get("ackType") == "accepted":
+            return Accepted(frame["clientMsgId"], frame["serverMsgId"])
+        if frame.get("provisional"):
+            assert "msgSeq" not in frame
+            return Provisional(frame["serverMsgId"], self._chat(frame), frame["from"], frame["body"])
+        if frame["type"] == "MESSAGE_WITHDRAWN":
+            return Withdrawn(frame["serverMsgId"], self._chat(frame), frame["reason"])
+        return None
+
     def _is_asked_for(self) -> bool:
         return all(frame["type"] != "RESEND_DONE" for frame in self.frames)
 
@@ -360,11 +427,15 @@ class EnvelopeSpeaker(Speaker):
             frame["status"] == 1,
         )
 
-    async def say(self, to: str, content: Any, *, mentions: tuple[str, ...] = (), reply_to: str | None = None) -> Sent:
+    async def offer(self, to: str, content: Any, mentions: tuple[str, ...] = (), reply_to: str | None = None) -> str:
         kind, where = ("GROUP_CHAT", "groupId") if to.startswith("g_") else ("SINGLE_CHAT", "to")
-        frame = {"type": kind, "clientMsgId": fresh_id(), where: to, "body": content, "mentions": list(mentions)}
+        name = fresh_id()
+        frame = {"type": kind, "clientMsgId": name, where: to, "body": content, "mentions": list(mentions)}
         await self.send({**frame, "replyToServerMsgId": reply_to})
-        done = await self.answer(clientMsgId=frame["clientMsgId"])
+        return name
+
+    async def outcome(self, client_msg_id: str) -> Sent:
+        done = await self.answer(clientMsgId=client_msg_id)
         if done["type"] == "ERROR":
             raise Refused(done["reason"])
         return Sent(done["serverMsgId"], done["msgSeq"])
@@ -418,11 +489,17 @@ class RequestSpeaker(Speaker):
             begin_seq, has_more = page["next_seq"], page["has_more"]
         return found
 
-    async def ask(self, number: int, **data: Any) -> Any:
+    async def _request(self, number: int, data: Frame) -> str:
         incr = str(next(self._numbers))
         await self.send(
             {"req_identifier": number, "msg_incr": incr, "operation_id": f"op{incr}", "send_id": self.me, "data": data}
         )
+        return incr
+
+    async def ask(self, number: int, **data: Any) -> Any:
+        return await self._reply(number, await self._request(number, data))
+
+    async def _reply(self, number: int, incr: str) -> Any:
         done = await self.answer(msg_incr=incr)
         assert (done["req_identifier"], done["operation_id"]) == (number, f"op{incr}")
         if done["err_code"]:
@@ -438,6 +515,10 @@ class RequestSpeaker(Speaker):
         match frame["req_identifier"]:
             case 2001:
                 return self._message(data)
+            case 2009:
+                return None
+            case 2010 if "client_msg_id" in data:
+                return None
             case 2002 | 2010:
                 return Problem(data["reason"])
             case 2003 | 2008 as number:
@@ -481,9 +562,32 @@ class RequestSpeaker(Speaker):
             data["status"] == 1,
         )
 
-    async def say(self, to: str, content: Any, *, mentions: tuple[str, ...] = (), reply_to: str | None = None) -> Sent:
+    def _early(self, frame: Frame) -> Early | None:
+        data = frame.get("data") or {}
+        if data.get("status") == "accepted":
+            assert "seq" not in data
+            return Accepted(data["client_msg_id"], data["server_msg_id"])
+        if data.get("provisional"):
+            assert "seq" not in data
+            chat = peer_in(data["conversation_id"], self.me)
+            return Provisional(data["server_msg_id"], chat, data["sender_id"], data["content"])
+        if frame.get("req_identifier") == 2011:
+            return Withdrawn(data["server_msg_id"], peer_in(data["conversation_id"], self.me), data["reason"])
+        return None
+
+    async def offer(self, to: str, content: Any, mentions: tuple[str, ...] = (), reply_to: str | None = None) -> str:
         fields = {"client_msg_id": fresh_id(), "content": content, "mentions": list(mentions), "reply_to": reply_to}
-        done = await self.ask(1003, **fields, **{"group_id" if to.startswith("g_") else "recv_id": to})
+        where = "group_id" if to.startswith("g_") else "recv_id"
+        self._asked[fields["client_msg_id"]] = await self._request(1003, {**fields, where: to})
+        return str(fields["client_msg_id"])
+
+    async def outcome(self, client_msg_id: str) -> Sent:
+        done = await self._reply(1003, self._asked.pop(client_msg_id))
+        if done["status"] == "accepted":
+            push = await self._late_answer(client_msg_id)
+            done = push["data"]
+            if push["req_identifier"] == 2010:
+                raise Refused(done["reason"])
         return Sent(done["server_msg_id"], done["seq"])
 
     async def recall(self, msg_id: str) -> int:
@@ -524,9 +628,15 @@ class CommandSpeaker(Speaker):
     def _named(self, chat: str) -> dict[str, Any]:
         return {"chat_type": 2 if chat.startswith("g_") else 1, "chat_id": chat}
 
-    async def ask(self, cmd: str, **data: Any) -> Any:
+    async def _request(self, cmd: str, data: Frame) -> str:
         request_id = str(next(self._numbers))
         await self.send({"cmd": cmd, "request_id": request_id, "data": data})
+        return request_id
+
+    async def ask(self, cmd: str, **data: Any) -> Any:
+        return await self._reply(cmd, await self._request(cmd, data))
+
+    async def _reply(self, cmd: str, request_id: str) -> Any:
         done = await self.answer(request_id=request_id)
         assert done["cmd"] == cmd
         if done["code"]:
@@ -565,6 +675,10 @@ class CommandSpeaker(Speaker):
                 return Presence(tuple((user["user_id"], user["online"]) for user in data["users"]))
             case "sync.resync":
                 return Resync(data["reason"])
+            case "chat.saved":
+                return None
+            case "session.error" if "client_msg_id" in data:
+                return None
             case "session.kicked" | "session.error":
                 return Problem(data["reason"])
             case "chat.notify":
@@ -595,17 +709,34 @@ class CommandSpeaker(Speaker):
             data["status"] == 1,
         )
 
-    async def say(self, to: str, content: Any, *, mentions: tuple[str, ...] = (), reply_to: str | None = None) -> Sent:
-        named = self._named(to)
-        done = await self.ask(
-            "chat.send_message",
-            chat_type=named["chat_type"],
-            to_id=to,
-            client_msg_id=fresh_id(),
-            content=content,
-            mentions=list(mentions),
-            reply_to=reply_to,
-        )
+    def _early(self, frame: Frame) -> Early | None:
+        data = frame["data"] or {}
+        if data.get("status") == "accepted":
+            assert "seq" not in data
+            return Accepted(data["client_msg_id"], data["msg_id"])
+        if data.get("provisional"):
+            assert "seq" not in data
+            mine = data["chat_type"] == 2 or data["from_user_id"] == self.me
+            chat = data["to_id"] if mine else data["from_user_id"]
+            return Provisional(data["msg_id"], chat, data["from_user_id"], data["content"])
+        if frame["cmd"] == "chat.withdrawn":
+            return Withdrawn(data["msg_id"], self._chat(data), data["reason"])
+        return None
+
+    async def offer(self, to: str, content: Any, mentions: tuple[str, ...] = (), reply_to: str | None = None) -> str:
+        name = fresh_id()
+        fields = {"client_msg_id": name, "content": content, "mentions": list(mentions), "reply_to": reply_to}
+        chat_type = self._named(to)["chat_type"]
+        self._asked[name] = await self._request("chat.send_message", {**fields, "chat_type": chat_type, "to_id": to})
+        return name
+
+    async def outcome(self, client_msg_id: str) -> Sent:
+        done = await self._reply("chat.send_message", self._asked.pop(client_msg_id))
+        if done["status"] == "accepted":
+            push = await self._late_answer(client_msg_id)
+            done = push["data"]
+            if push["cmd"] == "session.error":
+                raise Refused(done["reason"])
         return Sent(done["msg_id"], done["seq"])
 
     async def recall(self, msg_id: str) -> int:

@@ -9,16 +9,41 @@ import signal
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, Self
 
-from harness import processes
+import pytest
+
+from harness import processes, sql
 from harness.cluster import Cluster, cluster
 from harness.server_process import NEXO, START_TIMEOUT_S, ServerProcess, environment
 from harness.servers import Redis
 
 ON: dict[str, Any] = {"two_phase__enabled": True, "two_phase__scope": "all"}
 QUICK: dict[str, Any] = {"two_phase__owner_ttl_s": 2, "bus__breaker_ms": 200}
+LONG = os.environ.get("NEXO_LONG_TESTS") == "1"
+
+
+def modes(usual: bool) -> list[Any]:
+    """For a fixture or test: both modes when there is time, else this one. True: delivered before it is saved."""
+    both = [pytest.param(False, id="saved_first"), pytest.param(True, id="delivered_first")]
+    return both if LONG else [both[usual]]
+
+
+def engines(usual: str) -> list[str]:
+    """All servers of SQL when there is time, else this one: tests share them out among themselves."""
+    return ["mariadb", "postgresql"] if LONG else [usual]
+
+
+@contextlib.asynccontextmanager
+async def held_saves(store_url: str) -> AsyncIterator[None]:
+    """Nothing that was accepted is saved meanwhile: the rows that each save has to check are locked. Everything else
+    can be read and written."""
+    async with sql.connected(store_url) as run:
+        await run("BEGIN")
+        await run("SELECT shard FROM stream_owners FOR UPDATE")
+        yield
+        await run("ROLLBACK")
 
 
 @contextlib.contextmanager

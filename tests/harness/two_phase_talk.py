@@ -104,6 +104,11 @@ class Talker:
     def unsaved(self) -> int:
         return len(self._outbox)
 
+    @property
+    def is_waiting(self) -> bool:
+        """All that may be under way is accepted, and none of it is saved."""
+        return len(self._outbox) >= self.window and all(name in self.accepted for name in self._outbox)
+
     # -- sending -------------------------------------------------------------------------------------------
 
     async def _tick(self, connection: ClientConnection) -> None:
@@ -341,8 +346,9 @@ async def history(http: httpx.AsyncClient, token: str, name: str) -> list[Frame]
 
 
 @contextlib.asynccontextmanager
-async def talking(site: Site, people: int = 6, **options: Any) -> AsyncIterator[Talk]:
-    """Everybody is connected and something is saved when the block begins; its good end is `finish`."""
+async def talking(site: Site, people: int = 6, *, is_started: bool = True, **options: Any) -> AsyncIterator[Talk]:
+    """Everybody is connected and, unless nobody saves, something is saved when the block begins; its good end is
+    `finish`."""
     names = [f"t{i}" for i in range(people)]
     tokens = await sign_up(site.address, names)
     async with httpx.AsyncClient(base_url=site.address, timeout=60, trust_env=False) as http:
@@ -357,7 +363,8 @@ async def talking(site: Site, people: int = 6, **options: Any) -> AsyncIterator[
     ]
     talk = Talk(site, talkers, group)
     try:
-        await talk.until_more(people)
+        if is_started:
+            await talk.until_more(people)
         yield talk
         await talk.finish()
     finally:

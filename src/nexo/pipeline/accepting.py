@@ -173,7 +173,14 @@ class Accepting:
             return
         started = time.monotonic()
         try:
-            fates = await self._streams.accept([self._run(items) for items in runs])
+            wanted = [self._run(items) for items in runs]
+        except NexoError as error:  # there are no ids for a moment
+            for items in runs:
+                for item in items:
+                    self._leave(item, error)
+            return
+        try:
+            fates = await self._streams.accept(wanted)
         except (BusDown, NoGroup):
             for items in runs:
                 for item in items:

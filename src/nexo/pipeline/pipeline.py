@@ -12,8 +12,10 @@ from nexo.ids import IdGenerator
 from nexo.metrics.families import Sample
 from nexo.metrics.pipeline import SaveMeter
 from nexo.pipeline.accepting import Accepting
-from nexo.pipeline.saving import ShardWorker, Teller
+from nexo.pipeline.saving import ShardWorker
+from nexo.pipeline.settling import Settling, Teller
 from nexo.pipeline.streams import Streams
+from nexo.pipeline.together import Together
 from nexo.pipeline.workers import Workers
 from nexo.ports import MessageStore, OwnerStore
 
@@ -43,12 +45,14 @@ class Pipeline:
         self.accepting.tell = teller.tell_connection
         self.accepting.publish = teller.message_saved
         self._meter = SaveMeter()
+        permissions = Together(messages.may_send)
 
         def make_worker(shard: int, epoch: int) -> ShardWorker:
             def is_owner() -> bool:
                 return self._workers.surely_holds(shard, epoch)
 
-            return ShardWorker(shard, epoch, streams[1], messages, teller, self._meter, is_owner)
+            settling = Settling((shard, epoch), streams[1], messages, teller, self._meter, is_owner)
+            return ShardWorker(shard, streams[1], settling, teller, self._meter, permissions.ask)
 
         self._workers = Workers(streams[1], owners, instance_id, settings.enabled, make_worker, self._meter)
         self._saves = saves

@@ -17,6 +17,7 @@ from nexo.bus.redis_link import Command, NoGroup, RedisLink, Script
 from nexo.config.tree import TwoPhase
 from nexo.core.model import Draft
 from nexo.pipeline.entries import Entry, decode_address, encode_address, encode_entry
+from nexo.pipeline.together import Together
 from nexo.ports import Address
 
 _LUA = Path(__file__).parent / "lua"
@@ -64,6 +65,7 @@ class Streams:
         self.settings = settings
         self._prefix = prefix
         self._consumer = consumer
+        self._finishing: Together[Command, Any] = Together(link.run)  # of all shards in one round trip
 
     # -- names -----------------------------------------------------------------------------------------------
 
@@ -175,35 +177,36 @@ class Streams:
 
     async def finish(self, stream: Stream, outcomes: Sequence[tuple[Entry, str, str]]) -> list[Address | None]:
         """Entries with the state they have now and the refusal, if it is one; who is to be told of each."""
-        commands = []
+        if not outcomes:
+            return []
+        shard = self.shard_of(outcomes[0][0].draft.conversation_id)
+        keys = [stream.name, self._unsaved(shard)]
+        words: list[str | int] = []
         for entry, state, refusal in outcomes:
             draft = entry.draft
-            shard = self.shard_of(draft.conversation_id)
-            commands.append(
-                FINISH.call(
-                    [self._claim(shard, draft), stream.name, self._unsaved(shard)],
-                    stream.group,
-                    entry.entry_id,
-                    draft.conversation_id,
-                    str(draft.server_msg_id),
-                    state,
-                    refusal,
-                    SETTLED_TTL_MS,
-                )
-            )
-        answers = await self.link.run(commands) if commands else []
+            keys.append(self._claim(shard, draft))
+            words += [entry.entry_id, draft.conversation_id, str(draft.server_msg_id), state, refusal]
+        (answers,) = await self._finishing.ask([FINISH.call(keys, stream.group, SETTLED_TTL_MS, *words)])
         return [decode_address(answer.decode()) if answer else None for answer in answers]
 
-    async def move(self, shard: int, entries: Sequence[Entry]) -> None:
-        """Delivered: on to those who save."""
-        if not entries:
-            return
-        accepted = self.accepted(shard)
+    async def move(self, shard: int, entries: Sequence[Entry]) -> list[Raw]:
+        """Delivered: on to be saved. Returns what is there to be saved now, in order: these, and whatever another
+        one has moved there before. Raises NoGroup: they may have been moved then."""
+        accepted, to_save = self.accepted(shard), self.to_save(shard)
         words: list[str | int] = []
         for entry in entries:
             fields = encode_entry(entry)
             words += [entry.entry_id, len(fields), *fields]
-        await self.link.run([MOVE.call([accepted.name, self.to_save(shard).name], accepted.group, *words)])
+        command = MOVE.call(
+            [accepted.name, to_save.name],
+            accepted.group,
+            to_save.group,
+            self._consumer,
+            max(self.settings.batch_size, len(entries)),
+            *words,
+        )
+        (found,) = await self.link.run([command])
+        return [Raw(entry_id.decode(), dict(zip(fields[::2], fields[1::2], strict=True))) for entry_id, fields in found]
 
     async def bury(self, stream: Stream, shard: int, raw: Raw, draft: Draft | None, reason: str) -> Address | None:
         """An entry goes from its stream to the dead letters, with the reason why it was not saved; who is to be

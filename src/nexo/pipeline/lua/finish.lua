@@ -1,17 +1,27 @@
--- An entry has its outcome: it leaves the stream, and its claim tells the outcome from now on.
--- KEYS: claim, the entry's stream, unsaved messages by conversation.
--- ARGV: consumer group, entry, conversation, server_msg_id, saved or refused, the refusal, how long the claim is
--- kept in ms. Returns: who is to be told ('' for nobody).
-redis.call('XACK', KEYS[2], ARGV[1], ARGV[2])
-if redis.call('XDEL', KEYS[2], ARGV[2]) == 1 then
-  if redis.call('HINCRBY', KEYS[3], ARGV[3], -1) <= 0 then
-    redis.call('HDEL', KEYS[3], ARGV[3])
+-- Entries have their outcome: they leave the stream, and their claims tell the outcome from now on.
+-- KEYS: the entries' stream, unsaved messages by conversation, the claims.
+-- ARGV: consumer group, how long a claim is kept in ms; then per entry: its place in the stream, conversation,
+-- server_msg_id, saved or refused, the refusal. Returns: who is to be told of each ('' for nobody).
+local stream, unsaved = KEYS[1], KEYS[2]
+local group, ttl = ARGV[1], ARGV[2]
+local told = {}
+for i = 1, #KEYS - 2 do
+  local at = 5 * i - 2
+  local entry, conversation, id = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+  local key = KEYS[i + 2]
+  redis.call('XACK', stream, group, entry)
+  if redis.call('XDEL', stream, entry) == 1 then
+    if redis.call('HINCRBY', unsaved, conversation, -1) <= 0 then
+      redis.call('HDEL', unsaved, conversation)
+    end
+  end
+  local claim = redis.call('HMGET', key, 'id', 'address')
+  if claim[1] == id then
+    redis.call('HSET', key, 'state', ARGV[at + 3], 'refusal', ARGV[at + 4])
+    redis.call('PEXPIRE', key, ttl)
+    told[i] = claim[2] or ''
+  else
+    told[i] = ''
   end
 end
-local claim = redis.call('HMGET', KEYS[1], 'id', 'address')
-if claim[1] ~= ARGV[4] then
-  return ''
-end
-redis.call('HSET', KEYS[1], 'state', ARGV[5], 'refusal', ARGV[6])
-redis.call('PEXPIRE', KEYS[1], ARGV[7])
-return claim[2] or ''
+return told

@@ -1,7 +1,9 @@
 -- Entries were delivered and go on to be saved: from one stream into the other, each once, all in their order.
+-- Whoever moves them saves them too: it takes what the other stream has by now, in the same step.
 -- KEYS: accepted stream, to_save stream.
--- ARGV: consumer group, then per entry: its place in the stream, how many words it has, those words.
-local at = 2
+-- ARGV: consumer groups of both, consumer, how many to take; then per entry: its place in the stream, how many words
+-- it has, those words. Returns: what was taken.
+local at = 5
 while at <= #ARGV do
   local entry, words = ARGV[at], tonumber(ARGV[at + 1])
   local first = at + 2
@@ -11,4 +13,8 @@ while at <= #ARGV do
     redis.call('XADD', KEYS[2], '*', unpack(ARGV, first, at - 1))
   end
 end
-return 1
+local found = redis.pcall('XREADGROUP', 'GROUP', ARGV[2], ARGV[3], 'COUNT', ARGV[4], 'STREAMS', KEYS[2], '>')
+if found and found.err then
+  return found
+end
+return found and found[1][2] or {}
