@@ -14,6 +14,7 @@ from nexo.core.model import Message, MsgType
 from nexo.errors import ERRORS, NexoError
 from nexo.ids import group_of
 from nexo.wire.dialect import BadFrame
+from nexo.wire.reading import UNSTORABLE, read_object, unstorable_field
 
 
 class Frame(Struct, rename="camel"):
@@ -25,6 +26,10 @@ class Frame(Struct, rename="camel"):
     conversation_id: str | None = None
     msg_seq: int | str | None = None
     sender: str | None = msgspec.field(default=None, name="from")
+    send_id: Any = None  # other ways to say who sends: they have to tell the truth as well
+    sender_id: Any = None
+    send_id_: Any = msgspec.field(default=None, name="send_id")
+    sender_id_: Any = msgspec.field(default=None, name="sender_id")
     to: str | None = None
     group_id: str | None = None
     token: str | None = None
@@ -68,7 +73,6 @@ _FIELD_ERRORS = {
 }
 _PATH = re.compile(r"at `\$\.(\w+)")
 _decode = msgspec.json.Decoder(Frame).decode
-_decode_any = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 _RECALLED = int(MsgType.RECALLED)
 
@@ -79,29 +83,28 @@ def _ref_of(frame: Frame) -> Ref | None:
     return Ref(frame.client_msg_id, None if frame.server_msg_id is None else str(frame.server_msg_id))
 
 
-def _bad_frame(data: bytes, error: msgspec.DecodeError) -> BadFrame:
+def _bad_frame(data: bytes, error: Exception) -> BadFrame:
     """A frame that is not JSON, or whose fields have the wrong types: say which, and echo what there is."""
-    if not isinstance(error, msgspec.ValidationError):
-        return BadFrame(NexoError("bad_json"), violation=True)
-    try:
-        found = _decode_any(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return BadFrame(NexoError("bad_json"), violation=True)
-    if not isinstance(found, dict):
-        return BadFrame(NexoError("bad_json", "A frame is a JSON object"), violation=True)
+    found = read_object(data)
+    if found is None:
+        is_json = isinstance(error, msgspec.ValidationError)
+        return BadFrame(NexoError("bad_json", "A frame is a JSON object" if is_json else None), violation=True)
     client_msg_id, server_msg_id = found.get("clientMsgId"), found.get("serverMsgId")
     ref = Ref(
         client_msg_id if isinstance(client_msg_id, str) else None,
         str(server_msg_id) if type(server_msg_id) in (str, int) else None,
     )
-    where = _PATH.search(str(error))
-    field = where.group(1) if where else ""
+    if isinstance(error, msgspec.ValidationError):
+        where = _PATH.search(str(error))
+        field, fault = where.group(1) if where else "", "has the wrong type"
+    else:
+        field, fault = unstorable_field(data), UNSTORABLE
     name = _FIELD_ERRORS.get(field) or "bad_" + re.sub(r"([A-Z])", lambda m: "_" + m.group(1).lower(), field)
-    if name == "missing_type":
+    if name == "missing_type" or "type" not in found:
         return BadFrame(NexoError("missing_type", "type must be a string"), ref, violation=True)
     if name not in ERRORS:
         name = "bad_request"
-    detail = f"The field {field} has the wrong type" if field else None
+    detail = f"The field {field} {fault}" if field else None
     return BadFrame(NexoError(name, detail), ref, signs_in=found.get("type") == "AUTH")
 
 
@@ -292,9 +295,7 @@ class Envelope:
             found = _decode(frame)
         except RecursionError:
             raise BadFrame(NexoError("bad_json", "nested too deeply"), violation=True) from None
-        except UnicodeDecodeError:
-            raise BadFrame(NexoError("bad_json", "not UTF-8"), violation=True) from None
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, ValueError) as error:  # not UTF-8, numbers of thousands of digits
             raise _bad_frame(frame, error) from None
         ref = _ref_of(found)
         if not found.type:
@@ -305,8 +306,10 @@ class Envelope:
                 if found.type.startswith("CALL_"):
                     _reserved(found)
                 raise BadFrame(NexoError("unknown_type", f"There is no type {found.type[:40]!r}"), ref, violation=True)
-            if found.sender is not None and user_id is not None and found.sender != user_id:
-                raise NexoError("identity_mismatch")
+            if user_id is not None:
+                for claimed in (found.sender, found.sender_id, found.send_id, found.sender_id_, found.send_id_):
+                    if claimed is not None and claimed != user_id:
+                        raise NexoError("identity_mismatch")
             return build(found), ref
         except NexoError as error:
             raise BadFrame(error, ref, signs_in=build is _auth) from None

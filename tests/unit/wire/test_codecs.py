@@ -144,6 +144,44 @@ def test_wrong_types_are_named_errors(name: str, case: Case, value: Any) -> None
         assert named != "bad_request" or field in ("chat_type", "on"), field
 
 
+SENDS = {
+    "nexo.envelope.v1": b'{"type":"SINGLE_CHAT","clientMsgId":"c1","to":"ben","msgType":6,"body":{"a":%b}}',
+    "nexo.request.v1": (
+        b'{"req_identifier":1003,"msg_incr":"7","data":{"client_msg_id":"c1","recv_id":"ben","msg_type":6,'
+        b'"content":{"a":%b}}}'
+    ),
+    "nexo.command.v1": (
+        b'{"cmd":"chat.send_message","request_id":"7","data":{"client_msg_id":"c1","chat_type":1,"to_id":"ben",'
+        b'"msg_type":6,"content":{"a":%b}}}'
+    ),
+}
+
+
+@pytest.mark.parametrize("value", [b'"\\ud83d"', b"1e999", b"-Infinity", b"NaN", b"9" * 6000])
+@pytest.mark.parametrize("name", SENDS)
+def test_what_cannot_be_stored_is_a_fault_of_that_one_request(name: str, value: bytes) -> None:
+    """Half of an emoji is what a browser makes of a text that was cut: it must not look like broken JSON, which
+    nobody can be told apart by and which ends the connection when it is tried again."""
+    codec = DIALECTS[name].for_connection(None)
+    with pytest.raises(BadFrame) as caught:
+        codec.decode(SENDS[name] % value, ANN)
+    assert not caught.value.violation
+    assert caught.value.error.name == "bad_content"
+    assert caught.value.ref.client_msg_id == "c1"
+    answer = json.loads(codec.encode(events.Failed(caught.value.error), caught.value.ref))
+    assert answer.get("msg_incr", answer.get("request_id", "7")) == "7"
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [b'{"type":"SINGLE_CHAT","clientMsgId":"\\ud800"}', b'{"req_identifier":1001,"msg_incr":"\\ud800"}',
+     b'{"cmd":"heartbeat","request_id":"\\ud800"}', b'{"cmd":"auth.login","data":{"user_id":"\\ud800"}}'],
+)  # fmt: skip
+def test_what_cannot_be_sent_back_is_answered_all_the_same(dialect: Dialect, frame: bytes) -> None:
+    for user_id in (ANN, None):
+        check_any(dialect, frame, user_id)
+
+
 # -- out -----------------------------------------------------------------------------------------------------
 
 

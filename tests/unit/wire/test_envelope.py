@@ -93,8 +93,19 @@ def test_who_is_not_signed_in_has_no_name_to_compare() -> None:
     assert isinstance(command, commands.Auth)
 
 
+@pytest.mark.parametrize("field", ["from", "senderId", "sendId", "sender_id", "send_id"])
+@pytest.mark.parametrize("kind", ["SINGLE_CHAT", "ACK", "TYPING"])
+def test_whoever_claims_to_be_somebody_else_is_refused(kind: str, field: str) -> None:
+    frame = {"type": kind, "clientMsgId": "c1", "to": "ben", "body": "x", "ackType": "read", "serverMsgId": "7"}
+    DIALECT.decode(json.dumps(frame | {field: "ann"}).encode(), "ann")
+    with pytest.raises(BadFrame) as refused:
+        DIALECT.decode(json.dumps(frame | {field: "cid"}).encode(), "ann")
+    assert refused.value.error.name == "identity_mismatch"
+    assert refused.value.ref.client_msg_id == "c1"
+
+
 # A value that no field takes, except those that take anything.
-ANYTHING = {"body", "extra"}
+ANYTHING = {"body", "extra", "senderId", "sendId", "sender_id", "send_id"}
 
 
 @pytest.mark.parametrize("field", [name for name in Frame.__struct_encode_fields__ if name not in ANYTHING])

@@ -10,9 +10,9 @@ from msgspec import Raw, Struct
 from nexo.core import commands, events
 from nexo.errors import NexoError
 from nexo.wire.command.answers import ANSWERS, OWN_ANSWERS, PUSHES, error_data
-from nexo.wire.command.requests import REQUESTS, SEND, SIGN_IN
+from nexo.wire.command.requests import ERROR_FIELDS, REQUESTS, SEND, SIGN_IN
 from nexo.wire.dialect import BadFrame
-from nexo.wire.reading import Echo, EchoNumber, echo, read_object
+from nexo.wire.reading import Echo, EchoNumber, echo, read_object, text_in, unstorable_error
 
 
 class Frame(Struct):
@@ -56,8 +56,8 @@ class Command:
     def decode(self, frame: bytes, user_id: str | None) -> tuple[commands.Command, Ref]:
         try:
             found = _decode(frame)
-        except (msgspec.DecodeError, ValueError, RecursionError):
-            raise _bad_frame(frame) from None
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            raise _bad_frame(frame, error) from None
         cmd = found.cmd
         ref = Ref(cmd or "", found.request_id)
         if not cmd:
@@ -92,7 +92,7 @@ class Command:
         return _encode(Response(ref.cmd, ref.request_id, 0, "", {} if answer is None else answer(event)))
 
 
-def _bad_frame(frame: bytes) -> BadFrame:
+def _bad_frame(frame: bytes, error: Exception) -> BadFrame:
     """A frame that is not JSON, or whose outer fields have the wrong types: echo what there is."""
     found = read_object(frame)
     if found is None:
@@ -103,12 +103,14 @@ def _bad_frame(frame: bytes) -> BadFrame:
         return BadFrame(NexoError("missing_type", "cmd must be a string"), ref, violation=True)
     if ref.cmd not in REQUESTS:
         return BadFrame(NexoError("unknown_type", f"There is no command {ref.cmd[:40]!r}"), ref, violation=True)
+    if not isinstance(error, msgspec.ValidationError):
+        ref = Ref(ref.cmd, ref.request_id, text_in(found.get("data"), "client_msg_id"))
+        return BadFrame(unstorable_error(frame, ERROR_FIELDS, "data"), ref, for_all=REQUESTS[ref.cmd].for_all)
     return BadFrame(NexoError("bad_request", "request_id is a short string or a number"), ref)
 
 
 def _client_msg_id(data: bytes | Raw) -> str | None:
-    found = (read_object(data) or {}).get("client_msg_id")
-    return found if isinstance(found, str) else None
+    return text_in(read_object(data), "client_msg_id")
 
 
 DIALECT = Command()

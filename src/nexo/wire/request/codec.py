@@ -16,9 +16,9 @@ from msgspec import Raw, Struct
 from nexo.core import commands, events
 from nexo.errors import NexoError
 from nexo.wire.dialect import BadFrame
-from nexo.wire.reading import Echo, EchoNumber, echo, read_object
+from nexo.wire.reading import Echo, EchoNumber, echo, read_object, text_in, unstorable_error
 from nexo.wire.request.answers import ANSWERS, OWN_ANSWERS, PUSHES, error_data
-from nexo.wire.request.requests import REQUESTS, SEND
+from nexo.wire.request.requests import ERROR_FIELDS, REQUESTS, SEND
 
 NAME = "nexo.request.v1"
 NAME_BASE64 = f"{NAME};base64"
@@ -81,8 +81,8 @@ class Request:
     def decode(self, frame: bytes, user_id: str | None) -> tuple[commands.Command, Ref]:
         try:
             found = _decode(frame)
-        except (msgspec.DecodeError, ValueError, RecursionError):
-            raise _bad_frame(frame) from None
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            raise _bad_frame(frame, error) from None
         number = found.req_identifier
         ref = Ref(number or 0, found.msg_incr, found.operation_id)
         if number is None:
@@ -147,7 +147,7 @@ class Request:
         return _encode(Response(number, msg_incr, operation_id, err_code, err_msg, data))
 
 
-def _bad_frame(frame: bytes) -> BadFrame:
+def _bad_frame(frame: bytes, error: Exception) -> BadFrame:
     """A frame that is not JSON, or whose outer fields have the wrong types: echo what there is."""
     found = read_object(frame)
     if found is None:
@@ -156,15 +156,17 @@ def _bad_frame(frame: bytes) -> BadFrame:
     ref = Ref(number if isinstance(number, int) else 0, echo(found.get("msg_incr")), echo(found.get("operation_id")))
     if not isinstance(number, int):
         return BadFrame(NexoError("missing_type", "req_identifier must be a number"), ref, violation=True)
-    for field, error in (("token", "bad_token"), ("send_id", "bad_user_id")):
+    if not isinstance(error, msgspec.ValidationError):
+        ref = Ref(number, ref.msg_incr, ref.operation_id, text_in(found.get("data"), "client_msg_id"))
+        return BadFrame(unstorable_error(frame, ERROR_FIELDS, "data"), ref)
+    for field, name in (("token", "bad_token"), ("send_id", "bad_user_id")):
         if not isinstance(found.get(field), str | None):
-            return BadFrame(NexoError(error, f"{field} must be a string"), ref)
+            return BadFrame(NexoError(name, f"{field} must be a string"), ref)
     return BadFrame(NexoError("bad_request", "msg_incr and operation_id are short strings or numbers"), ref)
 
 
 def _client_msg_id(data: bytes | Raw) -> str | None:
-    found = (read_object(data) or {}).get("client_msg_id")
-    return found if isinstance(found, str) else None
+    return text_in(read_object(data), "client_msg_id")
 
 
 DIALECT = Request()
