@@ -8,6 +8,7 @@ per connection.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import random
 import time
@@ -580,14 +581,12 @@ class Connection:
         if self._refused > 2 * max(self.host.rules.frames_burst, self.host.rules.frames_per_s):
             self.drop("too_many_requests", retry_after_ms=wait_ms)
             return False
-        if isinstance(command, commands.Send) and self.signed_in:
-            try:
-                draft = self.host.draft(self.session.user_id, command)
-            except NexoError:
-                pass
-            else:
-                self._hold(draft.conversation_id, draft.client_msg_id, error, self._sends)
-                self._fail_in_turn(draft.conversation_id, error, ref)
-                return False
-        self.fail(error, ref)
+        if not isinstance(command, commands.Send) or not self.signed_in:
+            self.fail(error, ref)
+            return False
+        name = command.place(self.session.user_id)
+        with contextlib.suppress(NexoError):  # what can never be sent is not waited for
+            draft = self.host.draft(self.session.user_id, command)
+            self._hold(name, draft.client_msg_id, error, self._number(name, draft.client_msg_id))
+        self._fail_in_turn(name, error, ref)
         return False

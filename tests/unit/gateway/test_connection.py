@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from nexo.core.model import Session
+from nexo.core import commands
+from nexo.core.model import Draft, Kind, Session
+from nexo.errors import NexoError
 from nexo.gateway import connection as module
+from nexo.gateway import holds, rates
 from nexo.gateway.connection import Connection
 from nexo.gateway.rates import Rules
 from nexo.metrics.traffic import Traffic
@@ -65,7 +69,19 @@ class Host:
         self.rules = Rules(0, 0, 0, 0, 65_536, 30_000)
         self.traffic = Traffic()
 
+        self.submitted: list[tuple[str, Callable[[Any], None]]] = []
+
     def touch(self, connection: Connection) -> None: ...
+
+    def draft(self, user_id: str, command: commands.Send) -> Draft:
+        name = command.place(user_id)
+        return Draft(user_id, command.client_msg_id, name, Kind.SINGLE, 1, json.dumps(command.content), b"")
+
+    def submit(self, connection: Connection, draft: Draft, answer: Callable[[Any], None]) -> None:
+        self.submitted.append((draft.client_msg_id, answer))
+
+    def charge_send(self, user_id: str) -> int:
+        return 0
 
     def arrived(self, connection: Connection) -> None: ...
 
@@ -75,7 +91,8 @@ class Host:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr(module, "time", found)
+    for each in (module, holds, rates):
+        monkeypatch.setattr(each, "time", found)
     return found
 
 
@@ -195,3 +212,36 @@ def test_a_client_that_was_not_read_was_not_silent(opened: tuple[Connection, Lin
     clock.now += 1000
     connection.resume_writing()
     assert connection.last_seen == clock.now
+
+
+def test_what_was_refused_at_the_door_stays_behind_what_was_taken_before_it_and_is_refused_only_now(
+    clock: Clock,
+) -> None:
+    host: Any = Host()
+    host.rules = Rules(1, 2, 0, 0, 65_536, 30_000)
+    connection, link = Connection(host, DIALECT, "c1", "127.0.0.1"), Link()
+    connection.opened(link)
+    connection.become(Session("sid", "ann", 5, "", 1))
+
+    def send(client_msg_id: str) -> None:
+        frame = {"type": "SINGLE_CHAT", "clientMsgId": client_msg_id, "to": "ben", "body": "x"}
+        connection.text(json.dumps(frame).encode())
+        connection.flush()
+
+    for client_msg_id in ("first", "second", "third"):
+        send(client_msg_id)
+    assert [client_msg_id for client_msg_id, _ in host.submitted] == ["first", "second"]
+    assert link.frames == []  # the refusal of the third waits for the answers before it
+    for _, answer in host.submitted:
+        answer(NexoError("server_busy"))
+    connection.flush()
+    assert [(frame["clientMsgId"], frame["reason"]) for frame in link.frames] == [
+        ("first", "server_busy"),
+        ("second", "server_busy"),
+        ("third", "too_many_requests"),
+    ]
+    host.submitted.clear()
+    clock.now += 2
+    send("third")
+    send("first")
+    assert [client_msg_id for client_msg_id, _ in host.submitted] == ["first"]
