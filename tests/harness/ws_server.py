@@ -11,6 +11,7 @@ from typing import Any
 import uvicorn
 
 from harness.ws_client import CLOSE, PATIENCE_S, RawClient, Received, open_client
+from nexo.gateway.http_link import HttpLink
 from nexo.gateway.links import make_protocol
 from nexo.gateway.websocket import Accept, Limits, Link, Refuse, Request, text_frame
 
@@ -127,7 +128,7 @@ def make_server(
     implementation: str, gate: ScriptedGate, limits: Limits | None = None, **settings: Any
 ) -> uvicorn.Server:
     protocol = make_protocol(implementation, gate, limits or Limits())
-    options = {"lifespan": "off", "log_config": None, "http": "httptools", "ws": protocol, **settings}
+    options = {"lifespan": "off", "log_config": None, "http": HttpLink, "ws": protocol, **settings}
     return uvicorn.Server(uvicorn.Config(say_hello, **options))
 
 

@@ -18,6 +18,7 @@ import uvicorn
 from nexo.config import Config
 from nexo.errors import StartupError
 from nexo.gateway.gateway import Gateway
+from nexo.gateway.http_link import HttpLink
 from nexo.gateway.links import make_protocol
 from nexo.gateway.websocket import Limits
 
@@ -94,7 +95,7 @@ class Server:
         self._uvicorn = _Uvicorn(
             uvicorn.Config(
                 app,  # type: ignore[arg-type]
-                http="httptools",
+                http=HttpLink,
                 ws=protocol,
                 lifespan="off",
                 log_config=None,
