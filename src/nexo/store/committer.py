@@ -221,7 +221,7 @@ class Committer:
                 self.meter.troubles.add("unknown")
                 for pending in batch.items:
                     pending.unknown_since = pending.unknown_since or started
-            except Transient as error:
+            except (Transient, NexoError) as error:  # the latter: there are no ids for a moment
                 log.info("batch_again", error=str(error), size=len(batch.items))
                 self.meter.troubles.add("again")
                 batch.error = str(error)

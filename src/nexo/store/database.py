@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import secrets
 import socket
+import time
+from collections.abc import Callable
 from typing import TypeVar
 
 import structlog
@@ -15,6 +18,7 @@ from nexo.errors import NexoError
 from nexo.ids import COUNTER_MAX, IdGenerator, now_ms
 from nexo.store import leases
 from nexo.store.engine import CommitUnknown, Conflict, DiskFull, Engine, MakeScript, StoreError, Transient, write
+from nexo.store.leases import Lease
 from nexo.store.mysql import MysqlDriver
 from nexo.store.postgres import PostgresDriver
 from nexo.store.server import ServerEngine
@@ -54,21 +58,49 @@ def _refusal(error: StoreError) -> NexoError:
     return NexoError("internal_error")
 
 
+def _uptime_s() -> float:
+    """Goes on while this process or the whole machine sleeps, and never back."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME if hasattr(time, "CLOCK_BOOTTIME") else time.CLOCK_MONOTONIC)
+
+
 class LeasedIds(IdGenerator):
     """The id generator of this process; its node number is leased while the database is open."""
 
-    def __init__(self, node: int, not_before_ms: int, holder: str) -> None:
-        super().__init__(node, not_before_ms)
-        self.node = node
+    def __init__(self, lease: Lease, asked_at: float, holder: str, ask_again: Callable[[], None]) -> None:
+        """`ask_again` is called, in whatever thread, when the lease is over before it was renewed."""
+        super().__init__(lease.node, lease.used_ms)
         self.holder = holder
+        self._ask_again = ask_again
+        self.extend(lease, asked_at)
 
-    def move(self, node: int, not_before_ms: int) -> None:
-        """Go on under another number, after the old one was lost."""
+    def extend(self, lease: Lease, asked_at: float) -> None:
+        """The same number for some more time, or another one after the old one was lost. The time counts from
+        when it was asked for: the answer may have been read much later."""
         with self._lock:
-            self.node = node
-            self._set_node(node)
-            if not_before_ms >= self._last_ms:
-                self._last_ms, self._counter = not_before_ms, COUNTER_MAX
+            self.node = lease.node
+            self._set_node(lease.node)
+            self._until_ms = lease.until_ms
+            self._ends_at = asked_at + leases.LEASE_S
+
+    def move(self, lease: Lease, asked_at: float) -> None:
+        with self._lock:
+            if lease.used_ms >= self._last_ms:
+                self._last_ms, self._counter = lease.used_ms, COUNTER_MAX
+        self.extend(lease, asked_at)
+
+    @property
+    def clock_ms(self) -> int:
+        """What the next id would show."""
+        return max(self._clock(), self._last_ms)
+
+    def take(self, count: int) -> list[int]:
+        """Raises NexoError("server_busy") when somebody else may hold this number by now: this process stood still,
+        could not reach the database for too long, or its clock was put forward."""
+        # what is borrowed from the future is a millisecond per 4096 ids
+        if _uptime_s() >= self._ends_at or self.clock_ms + count >= self._until_ms:
+            self._ask_again()
+            raise NexoError("server_busy", "The lease for message ids has to be renewed", retry_after_ms=500)
+        return super().take(count)
 
 
 class Database:
@@ -80,22 +112,25 @@ class Database:
         self.sql = Sql(self.engine.name)
         self.ids: LeasedIds
         self._renewal: asyncio.Task[None] | None = None
+        self._renew_now = asyncio.Event()
 
     async def open(self) -> None:
         holder = f"{socket.gethostname()[:30]}:{os.getpid()}:{secrets.token_hex(6)}"
         try:
             await self.engine.start()
-            node, not_before_ms = await self._take_node(holder)
+            asked_at = _uptime_s()
+            lease = await self._take_node(holder)
         except BaseException:
             await self.engine.stop()
             raise
-        self.ids = LeasedIds(node, not_before_ms, holder)
+        loop = asyncio.get_running_loop()
+        self.ids = LeasedIds(lease, asked_at, holder, lambda: _tell(loop, self._renew_now))
         self._renewal = asyncio.create_task(self._renew())
 
-    async def _take_node(self, holder: str) -> tuple[int, int]:
+    async def _take_node(self, holder: str, clock_ms: int = 0) -> Lease:
         while True:
             try:
-                return await self.write(lambda: leases.take_node(self.sql, holder))
+                return await self.write(lambda: leases.take_node(self.sql, holder, max(clock_ms, now_ms())))
             except Conflict:  # another instance that starts at the same moment was faster
                 continue
 
@@ -135,14 +170,32 @@ class Database:
             raise _refusal(error) from error
 
     async def _renew(self) -> None:
-        ids = self.ids
+        pause_s = leases.RENEW_S
         while True:
-            await asyncio.sleep(leases.RENEW_S)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await self._renew_now.wait()
+            self._renew_now.clear()
             try:
-                if await self.write(lambda: leases.renew_node(self.sql, ids.node, ids.holder, ids.last_ms)):
-                    continue
-                node, not_before_ms = await self._take_node(ids.holder)
-                log.warning("node_lease_lost", old=ids.node, new=node)
-                ids.move(node, not_before_ms)
+                await self._renew_once(self.ids)
+                pause_s = leases.RENEW_S
             except StoreError as error:
                 log.warning("node_lease_not_renewed", error=str(error))
+                pause_s = leases.RETRY_S
+
+    async def _renew_once(self, ids: LeasedIds) -> None:
+        asked_at = _uptime_s()
+        clock_ms = ids.clock_ms
+        lease = await self.write(lambda: leases.renew_node(self.sql, ids.node, ids.holder, clock_ms))
+        if lease is not None:
+            ids.extend(lease, asked_at)
+            return
+        asked_at, old = _uptime_s(), ids.node
+        ids.move(await self._take_node(ids.holder, clock_ms), asked_at)
+        log.warning("node_lease_lost", old=old, new=ids.node)
+
+
+def _tell(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> None:
+    """From any thread."""
+    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        loop.call_soon_threadsafe(event.set)
