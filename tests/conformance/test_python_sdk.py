@@ -200,7 +200,7 @@ class Player:
         client = self.client
         return {
             "state": client.state,
-            "reason": client.reason,
+            "reason": client.state_change.reason,
             "conversations": {shown.id: _conversation(shown) for shown in client.conversations},
             "sent": {label: _sent(message) for label, message in self._sent.items()},
             "pending": [message.client_msg_id for message in client.pending],

@@ -63,7 +63,7 @@ async def test_there_are_people_groups_history_and_something_unread(demo: Demo) 
         await mira.connect()
         named = {chat.id: chat for chat in mira.conversations}
         assert len(named) == len(CHATS)
-        assert sum(chat.kind == "group" for chat in named.values()) == sum(bool(chat.name) for chat in CHATS)
+        assert sum(chat.type == "group" for chat in named.values()) == sum(bool(chat.name) for chat in CHATS)
         assert mira.total_unread == sum(chat.unread_by_mira for chat in CHATS)
         group = next(chat for chat in named.values() if chat.unread_mentions)
         await group.load_earlier()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import re
 import secrets
 import subprocess
 import sys
+import textwrap
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,7 +24,8 @@ from nexo.client import ClientError, Conversation, FileStorage, Message, NexoCli
 
 PASSWORD = "correct horse battery"
 PATIENCE_S = 30.0  # only a broken SDK makes a test wait this long
-EXAMPLES = Path(__file__).parents[2] / "examples" / "python"
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples" / "python"
 
 
 async def until(what: Callable[[], object]) -> None:
@@ -186,6 +189,20 @@ async def test_settings_of_a_conversation(server: ServerProcess) -> None:
         assert ann.state == "online"
 
 
+async def test_an_id_of_ones_own_is_stored_once_whoever_sends_it_again(server: ServerProcess) -> None:
+    async with people(server.address, "ann", "ben") as (ann, ben):
+        chat = ann.chat_with(ben.user_id or "")
+        first = chat.send("The answer", client_msg_id="answer-7")
+        assert chat.send("The answer", client_msg_id="answer-7") is first
+        await first.when_saved()
+        async with NexoClient(server.address) as again:  # the same bot after a crash
+            await again.login(ann.user_id or "", PASSWORD)
+            await again.connect()
+            repeated = again.chat_with(ben.user_id or "").send("The answer", client_msg_id="answer-7")
+            assert (await repeated.when_saved()).seq == first.seq == 1
+        assert [found["content"] for found in await history(ben, chat.id)] == ["The answer"]
+
+
 async def test_a_device_goes_on_where_it_stopped(server: ServerProcess, tmp_path: Path) -> None:
     async with people(server.address, "ann") as (ann,):
         user_id = fresh("ben")
@@ -230,7 +247,7 @@ async def test_who_is_kicked_stays_away() -> None:
                 await other.login(ann.user_id or "", PASSWORD)
                 await other.connect()
                 assert (await anext(kicked)).reason == "kicked"
-                assert (ann.state, ann.reason) == ("closed", "kicked")
+                assert (ann.state, ann.state_change.reason) == ("closed", "kicked")
             await ann.connect()  # by the user's own wish
             assert ann.state == "online"
 
@@ -389,3 +406,31 @@ async def test_the_terminal_chat_sends_and_shows(server: ServerProcess, tmp_path
                 shown += await chat.stdout.readline()
         chat.stdin.close()
         assert await chat.wait() == 0
+
+
+@pytest.mark.parametrize("page", ["src/nexo/client/README.md", "docs/clients.md"])
+async def test_what_the_documents_show_works(page: str, server: ServerProcess, tmp_path: Path) -> None:
+    code = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)[0]
+    async with people(server.address, "bob") as (bob,):
+        alice_id = fresh("alice")
+        await bob.register(alice_id, "correct horse")
+        shown = {"http://127.0.0.1:8900": server.address, '"alice"': f'"{alice_id}"', '"bob"': f'"{bob.user_id}"'}
+        for there, here in shown.items():
+            assert there in code
+            code = code.replace(there, here)
+        if "asyncio.run" not in code:  # a piece of a coroutine
+            code = "import asyncio\nasync def main():\n" + textwrap.indent(code, "    ") + "\nasyncio.run(main())\n"
+        got = bob.events("message")
+        program = await asyncio.create_subprocess_exec(
+            sys.executable, "-u", "-c", code, stdout=subprocess.PIPE, cwd=tmp_path
+        )
+        assert program.stdout is not None
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                event = await anext(got)
+                assert event.message.content == "Hello"
+                event.conversation.send("Hello yourself")
+                assert (await program.stdout.readline()).decode() == f"{bob.user_id} Hello yourself\n"
+        finally:
+            program.kill()
+            await program.wait()

@@ -39,6 +39,7 @@ _FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+_SLOWDOWN = int(os.environ.get("NEXO_SLOW_PAGES", "1"))  # races of the pages show when their scripts take longer
 _AXE_FOLDER = Path(__file__).parents[1] / "browser"
 _AXE = _AXE_FOLDER / "node_modules" / "axe-core" / "axe.min.js"
 
@@ -135,6 +136,8 @@ class Window:
         self.troubles: list[str] = []
         self.page.on("pageerror", lambda error: self.troubles.append(f"{error}\n{error.stack}"))
         self.page.on("console", self._heard)
+        if _SLOWDOWN > 1:
+            context.new_cdp_session(self.page).send("Emulation.setCPUThrottlingRate", {"rate": _SLOWDOWN})
 
     def _heard(self, message: Any) -> None:
         # A refused connection is what the test is about when the server is away; anything else is a mistake.

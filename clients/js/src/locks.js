@@ -35,10 +35,9 @@ export class Locks {
     });
   }
 
-  /** @param {string} name */
-  async isHeld(name) {
-    if (!this._manager) return false;
-    const { held } = await this._manager.query();
-    return (held ?? []).some((lock) => lock.name === name);
+  /** The names of all that are held now. @returns {Promise<Set<string | undefined>>} */
+  async held() {
+    const { held } = (await this._manager?.query()) ?? {};
+    return new Set((held ?? []).map((lock) => lock.name));
   }
 }

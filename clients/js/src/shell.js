@@ -234,9 +234,15 @@ export class Shell {
     this._adoptAt = this._around.clock() + ADOPT_EVERY_MS;
     const { storage, locks, instanceId } = this._around;
     await locks.run(this._lockName("adopt"), async () => {
-      for (const [key, item] of await storage.entries(`outbox/${this.userId}/`)) {
-        if (this.engine.outbox.get(item.clientMsgId) || item.owner === instanceId) continue;
-        if (item.owner && (await locks.isHeld(this._lockName(item.owner)))) continue;
+      // Who lives is asked once, and before reading: of somebody who dies meanwhile all is left for the next time, not a
+      // part that would overtake the rest.
+      const held = await locks.held();
+      const left = (await storage.entries(`outbox/${this.userId}/`)).filter(([, { clientMsgId, owner }]) => {
+        const isAlive = owner === instanceId || (owner && held.has(this._lockName(owner)));
+        return !isAlive && !this.engine.outbox.get(clientMsgId);
+      });
+      left.sort(([, one], [, other]) => (one.order < other.order ? -1 : 1));
+      for (const [key, item] of left) {
         const mine = { ...item, owner: instanceId };
         await storage.set(key, mine);
         this.drive((engine) => {

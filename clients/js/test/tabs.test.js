@@ -131,6 +131,27 @@ test("what a closed tab left is sent by another, in order, and leaves the storag
   await other.close();
 });
 
+test("of a tab that goes while others look, nothing is taken over out of order", async () => {
+  const { FakeSocket, sent } = fakeSockets();
+  const one = tab(FakeSocket);
+  await one.login({ userId: "ann", password: "x" });
+  ["1", "2", "3"].forEach((text, at) => one.chatWith("ben").send(text, { clientMsgId: `chosen-${9 - at}` }));
+  await one._shell._writes;
+  const other = tab(FakeSocket);
+  const query = manager.query.bind(manager);
+  manager.query = async () => {
+    const found = await query();
+    one._shell.abandon(); // just after the first look
+    return found;
+  };
+  await other.restore();
+  await other.connect();
+  await other._shell._adopt();
+  await Promise.all(other.pending.map((outgoing) => outgoing.whenSaved()));
+  assert.deepEqual(sent.filter((frame) => frame.type === "SINGLE_CHAT").map((frame) => frame.body), ["1", "2", "3"]);
+  await other.close();
+});
+
 test("two tabs refresh once between them", async () => {
   const { FakeSocket } = fakeSockets();
   const one = tab(FakeSocket);

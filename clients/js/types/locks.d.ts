@@ -18,6 +18,6 @@ export class Locks {
      * @returns {Promise<() => void>}
      */
     hold(name: string): Promise<() => void>;
-    /** @param {string} name */
-    isHeld(name: string): Promise<boolean>;
+    /** The names of all that are held now. @returns {Promise<Set<string | undefined>>} */
+    held(): Promise<Set<string | undefined>>;
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Self
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
@@ -17,6 +17,7 @@ from nexo.client.desk import Store
 from nexo.client.dispatch import Dispatcher, EventStream, Handler
 from nexo.client.failures import ClientError
 from nexo.client.http import Http, read
+from nexo.client.keeping import Keeper
 from nexo.client.link import Link
 from nexo.client.model import Session, State, entry_of, message_of
 from nexo.client.options import BASELINE_PAUSE_S, Options
@@ -43,13 +44,13 @@ class NexoClient:
         platform_id: int = 7,
         **options: Any,
     ) -> None:
-        self.url = url.rstrip("/")
-        self.options = Options(**options)
-        self._storage: Storage = storage or MemoryStorage()
-        self._http = Http(self.url, self.options.ack_timeout_ms / 1000)
-        self._sessions = Sessions(self._http, self._storage, platform_id, device_id, self._session_changed)
+        self._url = url.rstrip("/")
+        self._options = Options(**options)
+        self.storage: Storage = storage or MemoryStorage()
+        self._http = Http(self._url, self._options.ack_timeout_ms / 1000)
+        self._sessions = Sessions(self._http, self.storage, platform_id, device_id, self._session_changed)
         self._dispatcher = Dispatcher()
-        self._core = Core(self.options, "")
+        self._core = Core(self._options, "")
         self._conversations: dict[str, Conversation] = {}
         self._outgoing: WeakValueDictionary[str, OutgoingMessage] = WeakValueDictionary()
         self._kept_outgoing: dict[str, OutgoingMessage] = {}  # those in the outbox, which somebody may await
@@ -61,8 +62,7 @@ class NexoClient:
         self._timer: asyncio.TimerHandle | None = None
         self._refresh_timer: asyncio.TimerHandle | None = None
         self._baseline_timer: asyncio.TimerHandle | None = None
-        self._stores: list[Store] = []
-        self._storing: asyncio.Task[None] | None = None
+        self._keeper = Keeper(self.storage, self._spawn, self._kept)
         self._is_pumping = False
         self._changes: set[str] = set()
         self._change_told = True
@@ -80,7 +80,7 @@ class NexoClient:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
         await self._http.close()
-        await self._storage.close()
+        await self.storage.close()
 
     # -- the account -----------------------------------------------------------------------------------------
 
@@ -92,10 +92,12 @@ class NexoClient:
     def user_id(self) -> str | None:
         return self.session.user_id if self.session is not None else None
 
-    async def register(self, user_id: str | None, password: str, nickname: str = "", avatar: str = "") -> User:
+    async def register(
+        self, user_id: str | None, password: str, nickname: str = "", avatar: str = "", extra: Any = None
+    ) -> User:
         """A new user; does not sign in. Without a `user_id` the server chooses one."""
         asked = {"user_id": user_id, "password": password, "nickname": nickname or None, "avatar": avatar or None}
-        return read(await self._http.call("POST", "/user/register", asked), User)
+        return read(await self._http.call("POST", "/user/register", asked | {"extra": extra}), User)
 
     async def login(self, user_id: str, password: str) -> Session:
         session = await self._sessions.login(user_id, password)
@@ -109,8 +111,9 @@ class NexoClient:
             await self._become(found.user_id)
         return found is not None
 
-    async def change_password(self, old: str, new: str) -> None:
-        await self._sessions.change_password(old, new)
+    async def change_password(self, old_password: str, new_password: str) -> None:
+        """All other sessions of the user end."""
+        await self._sessions.change_password(old_password, new_password)
 
     async def logout(self) -> None:
         """End the session on the server, forget it and what is stored of this user."""
@@ -120,8 +123,8 @@ class NexoClient:
         await self.close()
         await self._sessions.forget()
         for kind in ("outbox", "baselines"):
-            for key, _ in await self._storage.entries(f"{kind}/{user_id}/"):
-                await self._storage.delete(key)
+            for key, _ in await self.storage.entries(f"{kind}/{user_id}/"):
+                await self.storage.delete(key)
         self._reset("")
 
     async def _become(self, user_id: str) -> None:
@@ -132,16 +135,16 @@ class NexoClient:
             await self.close()
         self._reset(user_id)
         prefix = f"baselines/{user_id}/"
-        for key, value in await self._storage.entries(prefix):
+        for key, value in await self.storage.entries(prefix):
             self._core.inbox.baselines.restore(key.removeprefix(prefix), int(value))
         prefix = f"outbox/{user_id}/"
-        for key, value in await self._storage.entries(prefix):
-            outgoing = Outgoing.from_stored(key.removeprefix(prefix), value)
+        kept = [Outgoing.from_stored(k.removeprefix(prefix), v) for k, v in await self.storage.entries(prefix)]
+        for outgoing in sorted(kept, key=lambda one: one.order):
             self._core.restore(outgoing)
             self._kept_outgoing[outgoing.client_msg_id] = self._message_of(outgoing)
 
     def _reset(self, user_id: str) -> None:
-        self._core = Core(self.options, user_id)
+        self._core = Core(self._options, user_id)
         self._conversations.clear()
         self._kept_outgoing.clear()
         self._recent.clear()
@@ -193,9 +196,14 @@ class NexoClient:
         return self._core.link.state
 
     @property
-    def reason(self) -> str | None:
-        """Why it is offline or closed: an error's name."""
-        return self._core.link.reason
+    def state_change(self) -> events.StateChanged:
+        """With the reason and the time of the next attempt, as the event has it."""
+        link = self._core.link
+        return events.StateChanged(link.state, link.reason, self._date_of(link.retry_at))
+
+    def _date_of(self, at: float | None) -> float | None:
+        """A time of the event loop as one of the date, in ms."""
+        return None if at is None else now_ms() + (at - self._now()) * 1000
 
     async def connect(self) -> None:
         """Until everything that was missed is here. Raises when the server does not want us; goes on trying
@@ -208,7 +216,7 @@ class NexoClient:
         self._pump()
         while self.state != "online":
             if self.state == "closed":
-                raise ClientError(self.reason or "closed")
+                raise ClientError(self._core.link.reason or "closed")
             if self.state == "offline" and self._core.link.retry_at is None:
                 raise ClientError("closed")
             self._state_changed.clear()
@@ -228,8 +236,7 @@ class NexoClient:
             task.cancel()
         self._cancel_timers()
         self._store_baselines()
-        while self._storing is not None:
-            await asyncio.wait([self._storing])
+        await self._keeper.done()
         others = [other for other in self._tasks if other is not asyncio.current_task()]
         for other in others:
             other.cancel()
@@ -254,7 +261,7 @@ class NexoClient:
 
     @property
     def _ws_url(self) -> str:
-        parts = urlsplit(self.url)
+        parts = urlsplit(self._url)
         return parts._replace(scheme="wss" if parts.scheme == "https" else "ws", path=f"{parts.path}/ws").geturl()
 
     async def _run_link(self) -> None:
@@ -264,7 +271,7 @@ class NexoClient:
         try:
             token = await self._sessions.fresh_token(renew=self._core.link.must_refresh)
             device_id = await self._sessions.device_id()
-            link = await Link.open(self._ws_url, self.options.connect_timeout_ms / 1000)
+            link = await Link.open(self._ws_url, self._options.connect_timeout_ms / 1000)
         except ClientError as error:
             if self._sessions.is_over(error):
                 if mine is self._link_task:
@@ -360,8 +367,7 @@ class NexoClient:
         match event:
             case events.StateChanged():
                 self._state_changed.set()
-                if event.retry_at is not None:
-                    event.retry_at = now_ms() + (event.retry_at - self._now()) * 1000
+                event.retry_at = self._date_of(event.retry_at)
             case events.SessionChanged():
                 self._spawn(self._sessions.forget())  # which tells
                 return
@@ -379,7 +385,7 @@ class NexoClient:
         if not changed:
             return
         for name in changed:
-            self.touch(name)
+            self._touch(name)
         self._changes |= changed
         if self._change_told:
             self._change_told = False
@@ -397,36 +403,19 @@ class NexoClient:
 
     def _keep(self) -> None:
         stores, self._core.stores = self._core.stores, []
-        self._stores += stores
-        if self._stores and self._storing is None:
-            self._storing = self._spawn(self._store_all())
+        self._keeper.keep(stores)
 
-    async def _store_all(self) -> None:
-        try:
-            while self._stores:
-                batch, self._stores = self._stores, []
-                results = await asyncio.gather(*(self._store(store) for store in batch), return_exceptions=True)
-                for store, result in zip(batch, results, strict=True):
-                    self._stored(store, result)
-                self._pump()
-        finally:
-            self._storing = None
-
-    async def _store(self, store: Store) -> None:
-        if store.value is None:
-            await self._storage.delete(store.key)
-        else:
-            await self._storage.set(store.key, store.value)
-
-    def _stored(self, store: Store, result: BaseException | None) -> None:
-        kind, _, name = store.key.rpartition("/")
-        is_outgoing = kind.startswith("outbox/") and store.value is not None
-        if isinstance(result, Exception):
-            self._dispatcher.failed(result)
-            if is_outgoing:
-                self._core.could_not_store(name, str(result))
-        elif is_outgoing:
-            self._core.stored(name, self._now())
+    def _kept(self, batch: Sequence[tuple[Store, BaseException | None]]) -> None:
+        for store, result in batch:
+            kind, _, name = store.key.rpartition("/")
+            is_outgoing = kind.startswith("outbox/") and store.value is not None
+            if isinstance(result, Exception):
+                self._dispatcher.failed(result)
+                if is_outgoing:
+                    self._core.could_not_store(name, str(result))
+            elif is_outgoing:
+                self._core.stored(name, self._now())
+        self._pump()
 
     def _store_baselines(self) -> None:
         self._baseline_timer = None
@@ -500,49 +489,53 @@ class NexoClient:
             found = self._outgoing[outgoing.client_msg_id] = OutgoingMessage(self, outgoing)
         return found
 
-    def send(self, conversation_id: str, fields: Mapping[str, Any]) -> OutgoingMessage:
+    def _send(self, conversation_id: str, fields: Mapping[str, Any], client_msg_id: str | None) -> OutgoingMessage:
         if not self._core.user_id:
             raise ClientError("unauthorized", "Sign in first")
-        outgoing = self._core.send(conversation_id, fields, now_ms())
+        known = self._outgoing.get(client_msg_id) if client_msg_id is not None else None
+        if known is not None:
+            return known
+        outgoing = self._core.send(conversation_id, fields, now_ms(), client_msg_id)
         message = self._kept_outgoing[outgoing.client_msg_id] = self._message_of(outgoing)
         self._pump()
         return message
 
-    def pending_of(self, conversation_id: str) -> list[OutgoingMessage]:
+    def _pending_of(self, conversation_id: str) -> list[OutgoingMessage]:
         return [self._message_of(outgoing) for outgoing in self._core.pending(conversation_id)]
 
-    def retry(self, outgoing: Outgoing) -> None:
-        self._core.retry(outgoing)
+    def _retry(self, outgoing: Outgoing) -> bool:
+        done = self._core.retry(outgoing)
         self._pump()
+        return done
 
-    def cancel(self, outgoing: Outgoing) -> bool:
+    def _cancel(self, outgoing: Outgoing) -> bool:
         done = self._core.cancel(outgoing)
         self._pump()
         return done
 
-    def mark_read(self, conversation_id: str, seq: int | None) -> None:
+    def _mark_read(self, conversation_id: str, seq: int | None) -> None:
         self._core.mark_read(conversation_id, seq, self._now())
         self._pump()
 
-    def tell_typing(self, target: Mapping[str, str], on: bool) -> None:
+    def _tell_typing(self, target: Mapping[str, str], on: bool) -> None:
         self._core.typing(target, on)
         self._pump()
 
-    def typists_of(self, conversation_id: str) -> list[str]:
+    def _typists_of(self, conversation_id: str) -> list[str]:
         return self._core.inbox.typists.of(conversation_id)
 
-    def touch(self, conversation_id: str) -> None:
+    def _touch(self, conversation_id: str) -> None:
         self._recent[conversation_id] = None
         self._recent.move_to_end(conversation_id)
-        while len(self._recent) > self.options.max_conversations:
+        while len(self._recent) > self._options.max_conversations:
             name, _ = self._recent.popitem(last=False)
             self._core.view(name).forget_window()
 
-    async def load_history(self, view: View, before_seq: int | None, limit: int) -> Page:
+    async def _load_history(self, view: View, before_seq: int | None, limit: int) -> Page:
         asked = {"conversation_id": view.conversation_id, "before_seq": before_seq, "limit": limit}
         return await self._load("/msg/history", view, asked)
 
-    async def load_range(self, view: View, begin_seq: int, limit: int) -> Page:
+    async def _load_range(self, view: View, begin_seq: int, limit: int) -> Page:
         asked = {"conversation_id": view.conversation_id, "begin_seq": begin_seq, "limit": limit}
         return await self._load("/msg/pull", view, asked)
 
@@ -555,13 +548,13 @@ class NexoClient:
         messages = [message_of(shape) for shape in data["messages"]]
         return Page(messages, data["head_seq"], data["next_seq"], data["has_more"])
 
-    async def recall(self, conversation_id: str, server_msg_id: str) -> RecallResult:
+    async def _recall(self, conversation_id: str, server_msg_id: str) -> RecallResult:
         return read(await self.call("POST", "/msg/recall", {"server_msg_id": server_msg_id}), RecallResult)
 
-    async def receipts(self, server_msg_id: str) -> Receipts:
+    async def _receipts(self, server_msg_id: str) -> Receipts:
         return read(await self.call("GET", "/msg/receipts", {"server_msg_id": server_msg_id}), Receipts)
 
-    async def update_conversation(self, conversation_id: str, changes: Mapping[str, Any]) -> None:
+    async def _update_conversation(self, conversation_id: str, changes: Mapping[str, Any]) -> None:
         asked = {"conversation_id": conversation_id, **changes}
         entry = entry_of(await self.call("PUT", "/conversation/update", asked))
         self._core.inbox.told_by_list(entry, self._now())
@@ -570,7 +563,7 @@ class NexoClient:
             view.hidden_at = view.head_seq if changes["hidden"] else -1
         self._pump()
 
-    def watch_conversation(self, conversation_id: str, tell: Callable[[], object]) -> Callable[[], None]:
+    def _watch_conversation(self, conversation_id: str, tell: Callable[[], object]) -> Callable[[], None]:
         self._watchers.setdefault(conversation_id, []).append(tell)
 
         def off() -> None:
@@ -592,6 +585,13 @@ class NexoClient:
         """Call `handler` with each event of that name; coroutine functions are awaited, one event after the
         other. The result ends it."""
         return self._dispatcher.on(name, handler)
+
+    def once(self, name: str, handler: Handler) -> Callable[[], None]:
+        """The same, for the next one only."""
+        return self._dispatcher.on(name, handler, once=True)
+
+    def off(self, name: str, handler: Handler) -> None:
+        self._dispatcher.off(name, handler)
 
     def events(self, *names: str) -> EventStream:
         """Events of these names from now on, for `async for`, until the client is closed."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 from nexo.client.delivery import state_at
 from nexo.client.failures import ClientError
 from nexo.client.model import Message, SendState
+from nexo.client.options import TYPING_AGAIN_S
 from nexo.client.outbox import Outgoing
 from nexo.client.shapes import RecallResult, Receipts
 from nexo.client.view import View
@@ -30,34 +32,34 @@ class Owner(Protocol):
     @property
     def user_id(self) -> str | None: ...
 
-    def send(self, conversation_id: str, fields: Mapping[str, Any]) -> OutgoingMessage: ...
+    def _send(self, conversation_id: str, fields: Mapping[str, Any], client_msg_id: str | None) -> OutgoingMessage: ...
 
-    def pending_of(self, conversation_id: str) -> list[OutgoingMessage]: ...
+    def _pending_of(self, conversation_id: str) -> list[OutgoingMessage]: ...
 
-    def retry(self, outgoing: Outgoing) -> None: ...
+    def _retry(self, outgoing: Outgoing) -> bool: ...
 
-    def cancel(self, outgoing: Outgoing) -> bool: ...
+    def _cancel(self, outgoing: Outgoing) -> bool: ...
 
-    def mark_read(self, conversation_id: str, seq: int | None) -> None: ...
+    def _mark_read(self, conversation_id: str, seq: int | None) -> None: ...
 
-    def tell_typing(self, target: Mapping[str, str], on: bool) -> None: ...
+    def _tell_typing(self, target: Mapping[str, str], on: bool) -> None: ...
 
-    def typists_of(self, conversation_id: str) -> list[str]: ...
+    def _typists_of(self, conversation_id: str) -> list[str]: ...
 
-    def touch(self, conversation_id: str) -> None:
+    def _touch(self, conversation_id: str) -> None:
         """It is in use: its messages are the last to be forgotten."""
 
-    async def load_history(self, view: View, before_seq: int | None, limit: int) -> Page: ...
+    async def _load_history(self, view: View, before_seq: int | None, limit: int) -> Page: ...
 
-    async def load_range(self, view: View, begin_seq: int, limit: int) -> Page: ...
+    async def _load_range(self, view: View, begin_seq: int, limit: int) -> Page: ...
 
-    async def recall(self, conversation_id: str, server_msg_id: str) -> RecallResult: ...
+    async def _recall(self, conversation_id: str, server_msg_id: str) -> RecallResult: ...
 
-    async def receipts(self, server_msg_id: str) -> Receipts: ...
+    async def _receipts(self, server_msg_id: str) -> Receipts: ...
 
-    async def update_conversation(self, conversation_id: str, changes: Mapping[str, Any]) -> None: ...
+    async def _update_conversation(self, conversation_id: str, changes: Mapping[str, Any]) -> None: ...
 
-    def watch_conversation(self, conversation_id: str, tell: Callable[[], object]) -> Callable[[], None]: ...
+    def _watch_conversation(self, conversation_id: str, tell: Callable[[], object]) -> Callable[[], None]: ...
 
 
 class OutgoingMessage:
@@ -74,6 +76,11 @@ class OutgoingMessage:
     @property
     def client_msg_id(self) -> str:
         return self._outgoing.client_msg_id
+
+    @property
+    def order(self) -> str:
+        """Sorts by when it was made."""
+        return self._outgoing.order
 
     @property
     def conversation_id(self) -> str:
@@ -134,13 +141,13 @@ class OutgoingMessage:
             raise self.error
         return self
 
-    def retry(self) -> None:
-        """After `failed`: once more, with the same id."""
-        self._owner.retry(self._outgoing)
+    def retry(self) -> bool:
+        """After `failed`: once more, with the same id. Whether it had failed."""
+        return self._owner._retry(self._outgoing)
 
     def cancel(self) -> bool:
         """Out of the outbox, if it is surely not stored; whether it was."""
-        return self._owner.cancel(self._outgoing)
+        return self._owner._cancel(self._outgoing)
 
     def _changed(self) -> None:
         if self.state not in ("sending", "accepted") and self._ended is not None:
@@ -155,6 +162,7 @@ class Conversation:
     def __init__(self, owner: Owner, view: View) -> None:
         self._owner = owner
         self._view = view
+        self._typing_at: float | None = None
 
     def __repr__(self) -> str:
         return f"<Conversation {self.id}>"
@@ -166,7 +174,7 @@ class Conversation:
         return self._view.conversation_id
 
     @property
-    def kind(self) -> Literal["single", "group"]:
+    def type(self) -> Literal["single", "group"]:
         return "group" if self.id.startswith("sg_") else "single"
 
     @property
@@ -179,11 +187,11 @@ class Conversation:
 
     @property
     def group_id(self) -> str | None:
-        return self.id[3:] if self.kind == "group" else None
+        return self.id[3:] if self.type == "group" else None
 
     @property
     def _target(self) -> dict[str, str]:
-        return {"groupId": self.id[3:]} if self.kind == "group" else {"to": self.peer_id or ""}
+        return {"groupId": self.id[3:]} if self.type == "group" else {"to": self.peer_id or ""}
 
     # -- what is known of it ---------------------------------------------------------------------------------
 
@@ -243,20 +251,20 @@ class Conversation:
     @property
     def typists(self) -> list[str]:
         """Who types now."""
-        return self._owner.typists_of(self.id)
+        return self._owner._typists_of(self.id)
 
     # -- messages --------------------------------------------------------------------------------------------
 
     @property
     def messages(self) -> list[Message]:
         """What is in memory, by seq, without holes; provisional copies at the end."""
-        self._owner.touch(self.id)
+        self._owner._touch(self.id)
         return self._view.messages
 
     @property
     def pending(self) -> list[OutgoingMessage]:
         """What you sent and is not in `messages` yet, in order."""
-        return self._owner.pending_of(self.id)
+        return self._owner._pending_of(self.id)
 
     @property
     def has_earlier(self) -> bool:
@@ -278,31 +286,31 @@ class Conversation:
 
     async def load_earlier(self, limit: int = PAGE) -> int:
         """Older messages into `messages`; how many came."""
-        self._owner.touch(self.id)
+        self._owner._touch(self.id)
         before_seq = self._view.first_seq
-        page = await self._owner.load_history(self._view, before_seq, limit)
+        page = await self._owner._load_history(self._view, before_seq, limit)
         return self._view.add_earlier(before_seq, page.messages, page.has_more)
 
     async def load_later(self, limit: int = PAGE) -> int:
         """Newer messages, after paging back lost them; how many came."""
-        self._owner.touch(self.id)
+        self._owner._touch(self.id)
         if not self._view.has_later:
             return 0
         after_seq = self._view.last_seq
-        page = await self._owner.load_range(self._view, after_seq + 1, limit)
+        page = await self._owner._load_range(self._view, after_seq + 1, limit)
         return self._view.add_later(after_seq, page.messages, page.next_seq, page.has_more)
 
     async def load_latest(self, limit: int = PAGE) -> int:
         """The window anew, at the newest end."""
-        self._owner.touch(self.id)
-        page = await self._owner.load_history(self._view, None, limit)
+        self._owner._touch(self.id)
+        page = await self._owner._load_history(self._view, None, limit)
         return self._view.set_window(page.messages, page.has_more, page.head_seq)
 
     async def load_around(self, seq: int, limit: int = PAGE) -> int:
         """The window around a place, as for a quoted message."""
-        self._owner.touch(self.id)
+        self._owner._touch(self.id)
         upto = seq + limit // 2
-        page = await self._owner.load_history(self._view, upto + 1, limit)
+        page = await self._owner._load_history(self._view, upto + 1, limit)
         return self._view.set_window(page.messages, page.has_more, upto)
 
     def state_of(self, message: Message) -> Literal["saved", "delivered", "read"]:
@@ -319,8 +327,10 @@ class Conversation:
         mentions: Sequence[str] = (),
         reply_to: str | None = None,
         extra: Mapping[str, Any] | None = None,
+        client_msg_id: str | None = None,
     ) -> OutgoingMessage:
-        """At once, and never fails for the network: it is kept until it is saved."""
+        """At once, and never fails for the network: it is kept until it is saved. With a `client_msg_id` of your own
+        it is stored once, whoever sends it again, and when."""
         fields: dict[str, Any] = {**self._target, "body": content}
         if msg_type != 1:
             fields["msgType"] = msg_type
@@ -330,32 +340,39 @@ class Conversation:
             fields["replyToServerMsgId"] = reply_to
         if extra is not None:
             fields["extra"] = dict(extra)
-        return self._owner.send(self.id, fields)
+        self._typing_at = None
+        return self._owner._send(self.id, fields, client_msg_id)
 
     def send_custom(self, content: Mapping[str, Any], **options: Any) -> OutgoingMessage:
         return self.send(dict(content), msg_type=6, **options)
 
     def mark_read(self, seq: int | None = None) -> None:
         """Up to the newest given, or to `seq`. Kept and repeated while offline."""
-        self._owner.mark_read(self.id, seq)
+        self._owner._mark_read(self.id, seq)
 
     def typing(self, on: bool = True) -> None:
-        self._owner.tell_typing(self._target, on)
+        """Call it with each key: it is told every few seconds."""
+        now = time.monotonic()
+        is_told = self._typing_at is not None and (not on or now < self._typing_at + TYPING_AGAIN_S)
+        if on == is_told:
+            return
+        self._typing_at = now if on else None
+        self._owner._tell_typing(self._target, on)
 
     async def recall(self, server_msg_id: str) -> RecallResult:
-        return await self._owner.recall(self.id, server_msg_id)
+        return await self._owner._recall(self.id, server_msg_id)
 
     async def receipts(self, server_msg_id: str) -> Receipts:
         """Who has read it, and to whom it was delivered."""
-        return await self._owner.receipts(server_msg_id)
+        return await self._owner._receipts(server_msg_id)
 
     async def update(
         self, *, pinned: bool | None = None, recv_msg_opt: int | None = None, hidden: bool | None = None
     ) -> None:
         chosen = {"pinned": pinned, "recv_msg_opt": recv_msg_opt, "hidden": hidden}
-        await self._owner.update_conversation(self.id, {k: v for k, v in chosen.items() if v is not None})
+        await self._owner._update_conversation(self.id, {k: v for k, v in chosen.items() if v is not None})
 
-    def on_change(self, tell: Callable[[], object]) -> Callable[[], None]:
-        """Call `tell` when anything above has changed, at most once per turn of the event loop; the result
+    def on(self, name: Literal["change"], handler: Callable[[Conversation], object]) -> Callable[[], None]:
+        """Call `handler` when anything above has changed, at most once per turn of the event loop; the result
         ends that."""
-        return self._owner.watch_conversation(self.id, tell)
+        return self._owner._watch_conversation(self.id, lambda: handler(self))

@@ -170,9 +170,13 @@ class Core(Desk):
 
     # -- sending -----------------------------------------------------------------------------------------------
 
-    def send(self, conversation_id: str, fields: Mapping[str, Any], wall_ms: int) -> Outgoing:
+    def send(
+        self, conversation_id: str, fields: Mapping[str, Any], wall_ms: int, client_msg_id: str | None = None
+    ) -> Outgoing:
         """Into the outbox. It goes on the wire once `stored` was called for it."""
-        outgoing = Outgoing(self.ids.new(wall_ms), conversation_id, fields, wall_ms)
+        if len(self.outbox) >= self.options.max_pending:
+            raise ClientError("outbox_full")
+        outgoing = Outgoing(self.ids.new(wall_ms), conversation_id, fields, wall_ms, client_msg_id or "")
         self.outbox.add(outgoing)
         self._store_outgoing(outgoing)
         self.change(self.view(conversation_id))
@@ -180,7 +184,7 @@ class Core(Desk):
 
     def restore(self, outgoing: Outgoing) -> None:
         """One that was found in the storage."""
-        self.ids.seen(outgoing.client_msg_id)
+        self.ids.seen(outgoing.order)
         self.outbox.add(outgoing)
 
     def stored(self, client_msg_id: str, now: float) -> None:

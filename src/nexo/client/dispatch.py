@@ -59,16 +59,19 @@ class Dispatcher:
         self._streams: list[EventStream] = []
         self.tasks: set[asyncio.Task[None]] = set()
 
-    def on(self, name: str, handler: Handler) -> Callable[[], None]:
-        subscription = _Subscription(self, name, handler)
+    def on(self, name: str, handler: Handler, *, once: bool = False) -> Callable[[], None]:
+        subscription = _Subscription(self, name, handler, once)
         self._handlers.setdefault(name, []).append(subscription)
+        return lambda: self._end(name, subscription)
 
-        def off() -> None:
-            if subscription in self._handlers.get(name, ()):
-                self._handlers[name].remove(subscription)
-            subscription.end()
+    def off(self, name: str, handler: Handler) -> None:
+        for subscription in [one for one in self._handlers.get(name, ()) if one.handler == handler]:
+            self._end(name, subscription)
 
-        return off
+    def _end(self, name: str, subscription: _Subscription) -> None:
+        if subscription in self._handlers.get(name, ()):
+            self._handlers[name].remove(subscription)
+        subscription.end()
 
     def stream(self, *names: str) -> EventStream:
         made = EventStream(names, self._forget)
@@ -81,7 +84,11 @@ class Dispatcher:
 
     def tell(self, event: Event) -> None:
         for subscription in list(self._handlers.get(event.name, ())):
+            if subscription.is_once:
+                self._handlers[event.name].remove(subscription)
             subscription.tell(event)
+            if subscription.is_once:
+                subscription.end()  # after what it was told
         for stream in list(self._streams):
             if event.name in stream.names:
                 stream.put(event)
@@ -104,10 +111,11 @@ class Dispatcher:
 
 
 class _Subscription:
-    def __init__(self, dispatcher: Dispatcher, name: str, handler: Handler) -> None:
+    def __init__(self, dispatcher: Dispatcher, name: str, handler: Handler, once: bool) -> None:
         self._dispatcher = dispatcher
         self._name = name
-        self._handler = handler
+        self.handler = handler
+        self.is_once = once
         self._is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
             getattr(handler, "__call__", None)  # noqa: B004
         )
@@ -131,7 +139,7 @@ class _Subscription:
 
     def _guard(self, event: Event) -> None:
         try:
-            self._handler(event)
+            self.handler(event)
         except Exception as error:
             self._report(error)
 
@@ -139,7 +147,7 @@ class _Subscription:
         try:
             async for event in stream:
                 try:
-                    done = self._handler(event)
+                    done = self.handler(event)
                     if isinstance(done, Awaitable):
                         await done
                 except Exception as error:

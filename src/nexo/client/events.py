@@ -88,7 +88,7 @@ class OutgoingChanged(Event, Struct):
 
 class Receipt(Event, Struct):
     name: ClassVar[str] = "receipt"
-    kind: str
+    type: str
     user_id: str
     seq: int
     server_msg_id: str

@@ -12,6 +12,7 @@ LOCAL = {
     "closed": "The client is closed.",
     "cancelled": "The message was taken out of the outbox.",
     "slow_consumer": "Events were not taken as fast as they came.",
+    "outbox_full": "Too much waits in the outbox already.",
     "storage": "The message could not be kept on this device.",
     "bad_answer": "The server's answer makes no sense.",
 }

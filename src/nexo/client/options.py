@@ -17,11 +17,13 @@ class Options(Struct, frozen=True, kw_only=True):
     window_size: int = 500
     max_conversations: int = 200
     max_in_flight: int = 32
+    max_pending: int = 10_000
 
 
 # Not worth an option.
 STEADY_S = 10.0  # online that long, and the next attempts to connect start from the beginning
 TYPING_S = 6.0
+TYPING_AGAIN_S = 3.0
 AHEAD_MAX = 1000  # messages above a hole that are kept; the rest comes with the pull
 PULLS_MAX = 8  # under way at once
 BASELINES_MAX_BYTES = 48 << 10  # of a frame's 64 KiB

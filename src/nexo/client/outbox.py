@@ -43,10 +43,14 @@ class ClientMsgIds:
 
 
 class Outgoing:
-    """A message on its way, for whoever sent it. `state` goes on to delivered and read."""
+    """A message on its way, for whoever sent it. `state` goes on to delivered and read. `order` sorts by when it was
+    made; it is also the id, unless the sender chose one."""
 
-    def __init__(self, client_msg_id: str, conversation_id: str, fields: Mapping[str, Any], created_at: int) -> None:
-        self.client_msg_id = client_msg_id
+    def __init__(
+        self, order: str, conversation_id: str, fields: Mapping[str, Any], created_at: int, client_msg_id: str = ""
+    ) -> None:
+        self.order = order
+        self.client_msg_id = client_msg_id or order
         self.conversation_id = conversation_id
         self.fields = dict(fields)  # of the frame: to or groupId, body, …
         self.created_at = created_at
@@ -63,11 +67,12 @@ class Outgoing:
 
     def as_stored(self) -> dict[str, Any]:
         kept = {"conversation_id": self.conversation_id, "fields": self.fields, "created_at": self.created_at}
-        return kept | {"was_on_wire": True, "reason": self.reason, "detail": self.detail}
+        return kept | {"order": self.order, "was_on_wire": True, "reason": self.reason, "detail": self.detail}
 
     @classmethod
     def from_stored(cls, client_msg_id: str, stored: Mapping[str, Any]) -> Outgoing:
-        found = cls(client_msg_id, stored["conversation_id"], stored["fields"], stored["created_at"])
+        order = stored.get("order", client_msg_id)
+        found = cls(order, stored["conversation_id"], stored["fields"], stored["created_at"], client_msg_id)
         found.is_stored = True
         found.was_on_wire = bool(stored.get("was_on_wire"))
         if stored.get("reason"):

@@ -104,7 +104,18 @@ class Groups:
         asked = {"group_id": group_id, "user_id": user_id, "duration_s": duration_s}
         await self._call("POST", "/group/mute", asked)
 
-    async def update(self, group_id: str, **changes: Any) -> Group:
+    async def update(
+        self,
+        group_id: str,
+        *,
+        name: str | None = None,
+        avatar: str | None = None,
+        introduction: str | None = None,
+        announcement: str | None = None,
+        join_policy: str | None = None,
+    ) -> Group:
+        about = {"name": name, "avatar": avatar, "introduction": introduction, "announcement": announcement}
+        changes = about | {"join_policy": join_policy}
         return read(await self._call("PUT", "/group/update", {"group_id": group_id} | changes), Group)
 
 
@@ -116,17 +127,22 @@ class Presence:
         self._look = look
         self._watched: dict[str, None] = {}
 
+    @property
+    def watched(self) -> list[str]:
+        return list(self._watched)
+
     def subscribe(self, user_ids: Iterable[str]) -> None:
-        wanted = self._watched | dict.fromkeys(user_ids)
-        if len(wanted) > PRESENCE_MAX:
-            raise ValueError(f"at most {PRESENCE_MAX} users")
-        self._watched = wanted
-        self._watch(list(wanted))
+        """Beyond a hundred the oldest subscriptions end."""
+        for user_id in user_ids:
+            self._watched.pop(user_id, None)
+            self._watched[user_id] = None
+        self._watched = dict.fromkeys(list(self._watched)[-PRESENCE_MAX:])
+        self._watch(self.watched)
 
     def unsubscribe(self, user_ids: Iterable[str]) -> None:
         for user_id in user_ids:
             self._watched.pop(user_id, None)
-        self._watch(list(self._watched))
+        self._watch(self.watched)
 
     def of(self, user_id: str) -> UserPresence | None:
         """None while it is not known."""

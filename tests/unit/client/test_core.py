@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexo.client import events
+from nexo.client import ClientError, events
 from nexo.client.core import Core
 from nexo.client.options import Options
 from nexo.errors import ERRORS
@@ -226,3 +226,11 @@ def test_frames_that_make_no_sense_are_told_as_errors(frames: list[dict[str, Any
         kind = data.draw(st.sampled_from(TYPES))
         core.received(pushed(1) | frame | {"type": kind}, 1.0)
         core.tick(1.0)
+
+
+def test_an_outbox_that_is_full_says_so() -> None:
+    core = signed_in(max_pending=2)
+    for number in range(2):
+        core.send(CHAT, {"to": "bob", "body": str(number)}, 1)
+    with pytest.raises(ClientError, match="outbox_full"):
+        core.send(CHAT, {"to": "bob", "body": "2"}, 1)

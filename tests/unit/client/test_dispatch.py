@@ -67,3 +67,25 @@ async def test_who_takes_events_too_slowly_is_told_so(monkeypatch: pytest.Monkey
     assert [(await anext(stream)).reason for _ in range(3)] == ["0", "1", "2"]
     with pytest.raises(ClientError, match="slow_consumer"):
         await anext(stream)
+
+
+async def test_once_is_once_and_off_ends_it() -> None:
+    dispatcher = Dispatcher()
+    seen: list[str] = []
+
+    async def later(event: Kicked) -> None:
+        await asyncio.sleep(0)
+        seen.append(f"{event.reason} later")
+
+    def always(event: Kicked) -> None:
+        seen.append(event.reason)
+
+    dispatcher.on("kicked", lambda event: seen.append(f"{event.reason} once"), once=True)
+    dispatcher.on("kicked", later, once=True)
+    dispatcher.on("kicked", always)
+    dispatcher.tell(Kicked("one"))
+    dispatcher.tell(Kicked("two"))
+    dispatcher.off("kicked", always)
+    dispatcher.tell(Kicked("three"))
+    await dispatcher.end()
+    assert seen == ["one once", "one", "two", "one later"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+
+import pytest
 
 from nexo.client.options import Options
 from nexo.client.outbox import ClientMsgIds, Outbox, Outgoing
@@ -123,3 +126,58 @@ def test_a_stored_message_is_restored_as_it_was() -> None:
     again = Outgoing.from_stored("c1", outgoing.as_stored())
     assert (again.frame, again.state, again.reason, again.created_at) == (outgoing.frame, "failed", "blocked", 7)
     assert again.was_on_wire, "nobody knows, so it counts as sent"
+
+
+def test_an_id_of_ones_own_is_kept_and_does_not_change_the_order() -> None:
+    outgoing = Outgoing("000000000005-000000-a", "si_alice:bob", {"to": "bob", "body": "hi"}, 7, "answer-7")
+    assert outgoing.frame["clientMsgId"] == "answer-7"
+    again = Outgoing.from_stored("answer-7", outgoing.as_stored())
+    assert (again.client_msg_id, again.order) == ("answer-7", outgoing.order)
+
+
+# -- sending more slowly ---------------------------------------------------------------------------------------------
+
+
+def send_all(outbox: Outbox, sent: list[Outgoing], now: float) -> list[float]:
+    """Everything is saved as soon as it is on the wire; the times between."""
+    times = []
+    while len(outbox):
+        for outgoing in outbox.take(now):
+            times.append(now)
+            outbox.saved(outgoing)
+        now = max(now, outbox.deadline(now) or now)
+    return [later - earlier for earlier, later in itertools.pairwise(times)]
+
+
+def test_too_many_requests_slow_everything_down_and_bit_by_bit_it_is_fast_again() -> None:
+    outbox, sent = an_outbox(*(str(number) for number in range(200)))
+    outbox.take(0.0)
+    for outgoing in sent[:4]:
+        outbox.refused(outgoing, "too_many_requests", "", 1000, 0.0)  # of one burst: they slow it down once
+    put(outbox, "elsewhere", "si_alice:carol")
+    assert outbox.take(0.9) == [], "the limit is the user's: other conversations wait as well"
+    start = outbox.deadline(0.9)
+    assert start is not None
+    assert 1.0 <= start <= 1.25
+    pauses = send_all(outbox, sent, 1.25)
+    assert pauses[0] == pytest.approx(0.04, rel=0.05)
+    assert all(later <= earlier + 1e-9 for earlier, later in itertools.pairwise(pauses))
+    assert pauses[-1] == 0
+
+
+def test_who_runs_into_the_limit_again_and_again_becomes_slower_but_never_stops() -> None:
+    outbox, _ = an_outbox(*(str(number) for number in range(20)))
+    now, pauses = 0.0, []
+    for _ in range(8):
+        refused = outbox.take(now)
+        for outgoing in refused:
+            outbox.refused(outgoing, "too_many_requests", "", 0, now)
+        now += 1.0
+        (first,) = outbox.take(now)
+        outbox.saved(first)
+        due = outbox.deadline(now)
+        assert due is not None
+        pauses.append(due - now)
+        now += 1.0
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == 1.0

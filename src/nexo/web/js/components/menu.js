@@ -18,7 +18,7 @@ export function closePopover() {
 
 /**
  * Shows `content` beside `anchor` until something else is clicked, Escape is pressed or `close` is called. Focus goes
- * back to the anchor.
+ * back.
  * @param {HTMLElement} anchor @param {HTMLElement} content
  * @param {{point?: {x: number, y: number}, onclose?: () => void}} [more]
  * @returns {() => void} close
@@ -47,7 +47,7 @@ export function openPopover(anchor, content, more = {}) {
     document.removeEventListener("pointerdown", outside, true);
     window.removeEventListener("resize", onresize);
     if (anchor.hasAttribute("aria-expanded")) anchor.setAttribute("aria-expanded", "false");
-    if (refocus && anchor.isConnected) anchor.focus({ preventScroll: true });
+    if (refocus) focusAgain(anchor);
     more.onclose?.();
   };
   const onresize = () => close(false);
@@ -58,18 +58,24 @@ export function openPopover(anchor, content, more = {}) {
   window.addEventListener("resize", onresize);
   if (shade) home.append(shade);
   home.append(content);
-  // What is loaded after it has opened makes it grow.
-  const grown = new ResizeObserver(() => place(content, anchor, more.point));
+  // What is loaded after it has opened makes it grow; by then the anchor may have been drawn anew.
+  const at = more.point ? new DOMRect(more.point.x, more.point.y, 0, 0) : anchor.getBoundingClientRect();
+  const grown = new ResizeObserver(() => place(content, at));
   if (!narrow) grown.observe(content);
-  if (!narrow) place(content, anchor, more.point);
+  if (!narrow) place(content, at);
   if (anchor.hasAttribute("aria-expanded")) anchor.setAttribute("aria-expanded", "true");
   open = { content, close };
   return close;
 }
 
-/** Below the anchor where there is room, else above; never over the edge of the window. */
-function place(content, anchor, point) {
-  const at = point ? new DOMRect(point.x, point.y, 0, 0) : anchor.getBoundingClientRect();
+/** Focus goes back to what opened it; if that was drawn anew meanwhile, to the text field. @param {HTMLElement} anchor */
+function focusAgain(anchor) {
+  const target = anchor.isConnected ? anchor : document.querySelector(".composer textarea");
+  target?.focus({ preventScroll: true });
+}
+
+/** Below the anchor where there is room, else above; never over the edge of the window. @param {HTMLElement} content @param {DOMRect} at */
+function place(content, at) {
   const box = content.getBoundingClientRect();
   const margin = 8;
   const below = at.bottom + 4;

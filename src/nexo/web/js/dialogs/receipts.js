@@ -16,7 +16,7 @@ export async function openReceipts(chat, row, anchor) {
   const { message } = row;
   const content = h("div", { class: "menu receipts", role: "dialog", "aria-label": t("message_details"), tabindex: "-1" });
   fill(content, h("p", { class: "dim" }, t("loading")));
-  openPopover(anchor, content);
+  openPopover(anchor.isConnected ? anchor : (chat.log.elementOf(row.key) ?? anchor), content); // it may have been drawn anew
   content.focus();
   try {
     const found = await conversation.receipts(message.serverMsgId);
