@@ -33,6 +33,7 @@ from nexo.bench.plan import Plan, Scenario, completed
 from nexo.bench.result import Server
 from nexo.bench.run import Target, measure
 from nexo.bench.server import own_server
+from nexo.bench.view import describe
 from nexo.cli import main as nexo
 from page import replace_part
 
@@ -48,6 +49,7 @@ STAGES: list[tuple[str, tuple[str, ...]]] = [
         ("gateway.picows_link", "gateway.links", "gateway.endpoint:message", "gateway.endpoint:_tell",
          *(CONNECTION + name for name in ("text", "read_done", "seen", "_take", "_handle"))),
     ),
+    ("HTTP: route, check, answer", ("api.", "gateway.http_link")),
     (
         "encode ACK, push and receipt",
         ("wire.envelope:_encode", "wire.envelope:encode", "wire.envelope:message_frame",
@@ -156,10 +158,10 @@ def stage_of(found: str) -> str:
     return next(stage for stage, beginnings in STAGES if owner.startswith(beginnings))
 
 
-def run(pairs: int, window: int, seconds: float) -> dict[str, Any]:
+def run(scenario: Scenario, pairs: int, window: int, seconds: float) -> dict[str, Any]:
     cores = sorted(os.sched_getaffinity(0))
     plan = completed(
-        Plan(scenario=Scenario.single, pairs=pairs, window=window, seconds=seconds, warmup_s=1.0,
+        Plan(scenario=scenario, pairs=pairs, window=window, seconds=seconds, warmup_s=1.0,
              seed=secrets.randbits(40), run_id=secrets.token_hex(3))
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
@@ -185,6 +187,7 @@ def run(pairs: int, window: int, seconds: float) -> dict[str, Any]:
     for name, cost in functions.items():
         stages[stage_of(name)] += cost
     return {
+        "load": describe(plan),
         "saved_per_s": result.saved_per_s,
         "per_cpu_s": result.per_cpu_s,
         "writer_us": others_us / messages,
@@ -194,12 +197,12 @@ def run(pairs: int, window: int, seconds: float) -> dict[str, Any]:
     }
 
 
-def markdown(found: dict[str, Any], window: int) -> str:
+def markdown(found: dict[str, Any]) -> str:
     rows = [("write: one transaction per batch, in the writer thread", found["writer_us"]), *found["stages_us"].items()]
     whole = found["writer_us"] + found["loop_us"]
     rows = [(name, cost) for name, cost in rows if cost >= 0.05]
     lines = [
-        f"Window {window}, {found['saved_per_s']:,.0f} messages/s while it was sampled, one core.",
+        f"{found['load']}: {found['saved_per_s']:,.0f} messages/s while it was sampled, one core.",
         "",
         "| stage | µs per message | share |",
         "|---|--:|--:|",
@@ -217,14 +220,15 @@ def main() -> None:
         nexo()
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=100)
-    parser.add_argument("--window", type=int, default=8)
+    parser.add_argument("--scenario", type=Scenario, choices=(Scenario.single, Scenario.http_send), default="single")
+    parser.add_argument("--pairs", type=int, default=0, help="the scenario's")
+    parser.add_argument("--window", type=int, default=0, help="the scenario's")
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--functions", type=int, default=0, help="also the costliest functions, so many")
     parser.add_argument("--markdown", type=Path, help="the page whose generated part is to be replaced")
     options = parser.parse_args()
-    found = run(options.pairs, options.window, options.seconds)
-    table = markdown(found, options.window)
+    found = run(options.scenario, options.pairs, options.window, options.seconds)
+    table = markdown(found)
     sys.stdout.write(f"{table}\n")
     for name, cost in list(found["functions_us"].items())[: options.functions]:
         sys.stdout.write(f"{cost:7.2f}  {name.split(' ')[0]:50}  {stage_of(name)}\n")

@@ -318,7 +318,7 @@ def by_http(scale: Scale) -> Outcome:
 
 
 def dead_redis(scale: Scale) -> Outcome:
-    command = f"redis_rows.py --rows R1 --seconds {scale.seconds:g} --rounds {1 if scale.quick else 2}"
+    command = f"redis_rows.py --rows R1 --seconds {3 if scale.quick else 10:g}"
     found = script(command)["R1"]["p99_ms"]
     alive, killed, hanging = (statistics.median(found[state]) for state in ("alive", "killed", "hanging"))
     added = max(killed, hanging) - alive
