@@ -123,7 +123,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def committer(engines: Sequence[str], scale: Scale) -> Outcome:
-    rounds = scale.rounds if scale.quick else 5
+    rounds = 1 if scale.quick else 4
     command = f"store.py --rows S1 --engines {','.join(engines)} --batches 512 --rounds {rounds} --seconds 1.5"
     found = script(command)
     ratios = {engine: found[engine]["S1"]["ratios"] for engine in engines}
@@ -136,7 +136,7 @@ def committer(engines: Sequence[str], scale: Scale) -> Outcome:
 
 
 def hot(scale: Scale) -> Outcome:
-    command = f"store.py --rows S3 --rounds {3 if scale.quick else 5} --seconds {0.5 if scale.quick else 1.5:g}"
+    command = f"store.py --rows S3 --rounds {3 if scale.quick else 4} --seconds {0.5 if scale.quick else 1.5:g}"
     found = script(command)
     ratios = {engine: found[engine]["S3"]["ratios"] for engine in ENGINES}
     worst = min(statistics.median(values) for values in ratios.values())
@@ -172,7 +172,7 @@ def reads(scale: Scale) -> Outcome:
 
 
 def floor(act: str, must: float, aim: float, scale: Scale) -> Outcome:
-    command = f"floor_ws.py --acts {act} --rounds {1 if scale.quick else 5} --seconds {scale.seconds / 2:g}"
+    command = f"floor_ws.py --acts {act} --rounds {scale.rounds} --seconds {scale.seconds / 2:g}"
     found = script(command)[act]
     pairs = zip(found["nexo"]["per_s"], found["picows"]["per_s"], strict=True)
     ratios = [nexo / bare for nexo, bare in pairs]
@@ -280,12 +280,12 @@ def latencies(command: str, must: Sequence[float], aim: Sequence[float]) -> Outc
 
 
 def seeds_clients(scale: Scale) -> Outcome:
-    command = f"single --pairs 2500 --rate 833 --seconds {scale.long(60):g}"
+    command = f"single --pairs 2500 --rate 833 --seconds {scale.long(40):g}"
     return latencies(command, (9, 50, 137), (3, 10, 30))
 
 
 def seeds_group(scale: Scale) -> Outcome:
-    command = f"group --rate 404 --seconds {scale.long(30):g} --verify sample"
+    command = f"group --rate 404 --seconds {scale.long(20):g} --verify sample"
     return latencies(command, (21, 34, 498), (10, 20, 60))
 
 
@@ -335,7 +335,7 @@ def idle_instance(scale: Scale) -> Outcome:
 
 
 def two_phase(scale: Scale) -> Outcome:
-    command = f"two_phase.py --loads seed --commits slow --modes on --seconds {scale.long(20):g}"
+    command = f"two_phase.py --loads seed --commits slow --modes on --seconds {scale.long(10):g}"
     (found,) = script(command, lines=True)
     p99 = float(found["accepted"].split("/")[-1].replace(",", ""))
     text = f"{found['accepted']} ms (p50 / p95 / p99), {found['saved, %']} % saved"
