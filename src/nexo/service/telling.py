@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from nexo.core.model import Group
-from nexo.errors import NexoError
-from nexo.ids import is_user_id
 from nexo.ports import GroupChange, Publisher, Recall
 from nexo.service.conversations import Conversations
 from nexo.service.groups import Groups
@@ -97,14 +95,9 @@ class Telling:
         self._tell(await self._groups.dismiss(actor_id, group_id))
 
     async def invite(self, actor_id: str, group_id: str, user_ids: Sequence[str]) -> GroupChange:
-        """Ids that nobody can have are skipped like those that nobody has."""
-        wanted = [user_id for user_id in user_ids if is_user_id(user_id)]
-        if user_ids and not wanted:
-            raise NexoError("bad_member_ids", "None of these can be a user's id")
-        change = await self._groups.invite(actor_id, group_id, wanted)
+        change = await self._groups.invite(actor_id, group_id, list(user_ids))
         self._tell(change)
-        odd = dict.fromkeys(user_id for user_id in user_ids if not is_user_id(user_id))
-        return change._replace(skipped=change.skipped + [(user_id, "user_not_found") for user_id in odd])
+        return change
 
     async def remove_member(self, actor_id: str, group_id: str, user_id: str) -> GroupChange:
         change = await self._groups.remove(actor_id, group_id, user_id)
