@@ -11,6 +11,7 @@ from nexo.cli.docs import render_config
 from nexo.cli.output import ConfigFile, DataDir, Json, flags_of, load_config, print_json, print_text
 from nexo.config import load_with_sources, resolve_store_url, show
 from nexo.service.filter import load_words
+from nexo.service.secret import check_secret
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
@@ -41,6 +42,7 @@ def show_config(config: ConfigFile = None, data: DataDir = None, as_json: Json =
 def check(config: ConfigFile = None, data: DataDir = None, as_json: Json = False) -> None:
     """Say whether the server could start with this configuration; exit code 2 if not."""
     loaded = load_config(config, data)
+    check_secret(loaded)
     store = resolve_store_url(loaded).redacted()
     filtering = loaded.filter.file and loaded.filter.mode != "off"
     words = len(load_words(Path(loaded.filter.file))) if filtering else 0

@@ -189,7 +189,8 @@ def _contradictions(config: Config) -> Iterator[tuple[str, str]]:
     except StartupError as error:
         yield "store.url", str(error)
     try:
-        resolve_redis_url(config)
+        if resolve_redis_url(config) is None and config.two_phase.enabled:
+            yield "two_phase.enabled", "needs a Redis: set redis.url, or switch two-phase off"
     except StartupError as error:
         yield "redis.url", str(error)
     if config.group.max_members < config.group.min_create_members:

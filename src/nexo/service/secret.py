@@ -23,16 +23,22 @@ _PLACEHOLDERS = re.compile(
 )
 
 
-def load_secret(config: Config) -> str:
-    """The signing secret, or a StartupError that says what to do. The secret itself is never quoted."""
+def check_secret(config: Config) -> None:
+    """Raises a StartupError that says what to do; nothing is made. The secret itself is never quoted."""
     if config.auth.secret:
         _check_configured(config.auth.secret)
-        return config.auth.secret
-    if resolve_store_url(config).engine != "sqlite":
+    elif resolve_store_url(config).engine != "sqlite":
         raise StartupError(
             "auth.secret is not set, and with a server database every instance needs the same one: "
             f"set NEXO_AUTH__SECRET; {HOW_TO_MAKE_ONE}"
         )
+
+
+def load_secret(config: Config) -> str:
+    """The signing secret, made if need be, or a StartupError as `check_secret` raises it."""
+    check_secret(config)
+    if config.auth.secret:
+        return config.auth.secret
     folder = resolve_data_dir(config)
     path = folder / FILE_NAME
     try:

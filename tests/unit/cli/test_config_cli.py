@@ -19,6 +19,8 @@ from nexo import cli
 from nexo.cli.docs import render_config
 from nexo.errors import NexoError, StartupError
 
+SECRET = "vUuM3qfJ0yB8nT5kZx7LwR2cHs9dGe4aPi6oQj1tYlb"
+
 
 @pytest.fixture(autouse=True)
 def _in_an_empty_folder_without_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +106,7 @@ def test_show_prints_json() -> None:
 
 
 def test_check_says_where_messages_are_kept() -> None:
-    result = run("config", "check", NEXO_STORE__URL="mariadb://u:hush@h/d")
+    result = run("config", "check", NEXO_STORE__URL="mariadb://u:hush@h/d", NEXO_AUTH__SECRET=SECRET)
     assert result.exit_code == 0
     assert "mysql://u:***@h:3306/d" in result.stdout
     assert json.loads(run("config", "check", "--json").stdout) == {
@@ -121,6 +123,22 @@ def test_check_reads_the_word_list_too(tmp_path: Path) -> None:
     words.write_text("bad\nworse\n")
     result = run("config", "check", "--json", NEXO_FILTER__FILE=str(words))
     assert json.loads(result.stdout)["filter_words"] == 2
+
+
+@pytest.mark.parametrize(
+    ("env", "key"),
+    [
+        ({"NEXO_STORE__URL": "mysql://u:p@h/d"}, "auth.secret"),
+        ({"NEXO_AUTH__SECRET": "changeme"}, "auth.secret"),
+        ({"NEXO_TWO_PHASE__ENABLED": "true"}, "two_phase.enabled"),
+    ],
+)
+def test_check_refuses_what_the_server_would_not_start_with(tmp_path: Path, env: dict[str, str], key: str) -> None:
+    for command in (["config", "check"], ["serve", "--port", "0"]):
+        result = run(*command, **env)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr.startswith(f"nexo: {key} ")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_check_names_what_is_wrong() -> None:
