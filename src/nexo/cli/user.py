@@ -36,35 +36,40 @@ def add(
     password_stdin: PasswordStdin = False,
     config: ConfigFile = None,
     data: DataDir = None,
+    as_json: Json = False,
 ) -> None:
     """Create a user. The password is asked for, or read from stdin where that is no terminal."""
     check_user_id(user_id)
     settings = load_config(config, data)
     password = _password(password_stdin)
 
-    async def work() -> None:
+    async def work() -> User:
         async with _accounts(settings, create=True) as accounts:
-            await accounts.register(password, user_id, nickname, is_admin=admin)
+            return await accounts.register(password, user_id, nickname, is_admin=admin)
 
-    run(work())
-    print_text(f"Added the {'administrator' if admin else 'user'} {user_id}.")
+    _tell(run(work()), as_json, f"Added the {'administrator' if admin else 'user'} {user_id}.")
 
 
 @app.command()
 def passwd(
-    user_id: UserId, password_stdin: PasswordStdin = False, config: ConfigFile = None, data: DataDir = None
+    user_id: UserId,
+    password_stdin: PasswordStdin = False,
+    config: ConfigFile = None,
+    data: DataDir = None,
+    as_json: Json = False,
 ) -> None:
     """Set a user's password; all of the user's sessions end."""
     check_user_id(user_id)
     settings = load_config(config, data)
     password = _password(password_stdin)
 
-    async def work() -> None:
+    async def work() -> User:
         async with _accounts(settings) as accounts:
             await accounts.set_password(user_id, password)
+            return await accounts.info(user_id)
 
-    run(work())
-    print_text(f"Set the password of {user_id}. All sessions have ended: every device has to sign in again.")
+    told = f"Set the password of {user_id}. All sessions have ended: every device has to sign in again."
+    _tell(run(work()), as_json, told)
 
 
 @app.command()
@@ -73,16 +78,16 @@ def admin(
     off: Annotated[bool, typer.Option("--off", help="The user is an administrator no more.")] = False,
     config: ConfigFile = None,
     data: DataDir = None,
+    as_json: Json = False,
 ) -> None:
     """Make a user an administrator, who may open /admin."""
     settings = load_config(config, data)
 
-    async def work() -> None:
+    async def work() -> User:
         async with _accounts(settings) as accounts:
-            await accounts.set_admin(user_id, not off)
+            return await accounts.set_admin(user_id, not off)
 
-    run(work())
-    print_text(f"{user_id} is {'no administrator any more' if off else 'an administrator'}.")
+    _tell(run(work()), as_json, f"{user_id} is {'no administrator any more' if off else 'an administrator'}.")
 
 
 @app.command("list")
@@ -125,6 +130,13 @@ def _password(from_stdin: bool) -> str:
     if from_stdin or not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\r\n")
     return str(typer.prompt("Password", hide_input=True, confirmation_prompt="The same again"))
+
+
+def _tell(user: User, as_json: bool, text: str) -> None:
+    if as_json:
+        print_json(_as_json(user))
+    else:
+        print_text(text)
 
 
 def _as_json(user: User) -> dict[str, object]:

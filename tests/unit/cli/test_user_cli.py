@@ -124,6 +124,15 @@ def test_what_cannot_be_added_is_said(arguments: list[str], stdin: str, error: s
     assert [user["user_id"] for user in listed()] == ["ann"]
 
 
+def test_every_change_is_told_in_json_where_that_is_asked_for() -> None:
+    added = json.loads(run("user", "add", "ann", "--json").stdout)
+    assert [added] == listed()
+    assert json.loads(run("user", "passwd", "ann", "--json").stdout) == added
+    assert json.loads(run("user", "admin", "ann", "--json").stdout) == {**added, "is_admin": True}
+    refused = run("user", "add", "ann", "--json")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+
+
 def test_a_password_is_never_an_argument() -> None:
     assert run("user", "add", "ann", "--password", PASSWORD).exit_code == 2
     assert run("user", "add", "ann", PASSWORD).exit_code == 2
