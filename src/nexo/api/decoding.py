@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -97,7 +98,16 @@ def find_client_msg_id(body: bytes) -> str | None:
     try:
         return _decode_echo(body).client_msg_id
     except (msgspec.DecodeError, ValueError, RecursionError):
+        return _find_leniently(body)
+
+
+def _find_leniently(body: bytes) -> str | None:
+    """Half a surrogate or NaN is refused as JSON, and still the rest can be read."""
+    try:
+        found = json.loads(body)["client_msg_id"]
+    except (ValueError, LookupError, TypeError, RecursionError):
         return None
+    return found if isinstance(found, str) and found.isascii() else None
 
 
 def _pairs(query: bytes) -> list[tuple[str, str]]:

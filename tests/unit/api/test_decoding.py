@@ -83,9 +83,19 @@ def test_the_client_msg_id_is_found_beside_anything() -> None:
         b'"content":' + b"[" * 20 + b"]" * 20,
         b'"client_msg_idx":1',
         b'"b":{"client_msg_id":1}',
+        b'"content":"\\ud800"',
+        b'"content":NaN',
     ):
         assert find_client_msg_id(b'{"client_msg_id":"mine",' + rest + b"}") == "mine"
-    for body in (b"", b"[]", b'{"client_msg_id":5}', b'{"client_msg_id":null}', b"{}"):
+    for body in (
+        b"",
+        b"[]",
+        b'{"client_msg_id":5}',
+        b'{"client_msg_id":null}',
+        b"{}",
+        b'{"client_msg_id":"\\ud800"}',
+        b"NaN",
+    ):
         assert find_client_msg_id(body) is None
 
 
