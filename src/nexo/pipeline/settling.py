@@ -8,7 +8,7 @@ be tried again, nothing more is handed over until everything under way is decide
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import structlog
@@ -135,20 +135,17 @@ class Settling:
 
     # -- the committer ---------------------------------------------------------------------------------------
 
-    def _hand_over(self, works: Iterable[Work]) -> None:
-        is_full = False
-        for work in works:
-            if not is_full:
-                try:
-                    self._messages.submit(work.entry.draft, self._decide(work))
-                    self._under_way += 1
-                    continue
-                except NexoError as error:
-                    work.outcome = error
-                    is_full = True
-            self._again.append(work)
-        if is_full:
-            self._note_change()
+    def _hand_over(self, works: Sequence[Work]) -> None:
+        for i, work in enumerate(works):
+            try:
+                self._messages.submit(work.entry.draft, self._decide(work))
+            except NexoError as full:
+                for left in works[i:]:
+                    left.outcome = full
+                self._again += works[i:]
+                self._note_change()
+                return
+            self._under_way += 1
 
     def _decide(self, work: Work) -> Callable[[Sent | NexoError], None]:
         def decide(outcome: Sent | NexoError) -> None:
