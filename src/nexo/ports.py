@@ -175,6 +175,9 @@ class ConversationStore(Protocol):
 
     async def heads(self, user_id: str, conversation_ids: Sequence[str] | None) -> list[Head]: ...
 
+    async def silenced(self, user_id: str) -> set[str]:
+        """The conversations that they want to hear of without a sound (`recv_msg_opt` 2)."""
+
     async def change_settings(self, user_id: str, conversation_id: str, settings: Settings) -> ConversationEntry: ...
 
     def advance(self, user_id: str, conversation_id: str, *, delivered_seq: int = 0, read_seq: int = 0) -> None:
@@ -330,7 +333,7 @@ class BusListener(Protocol):
         new messages. Told on each change; `True` comes after all presence is registered again."""
 
     def here(self) -> Mapping[str, Sequence[int]]:
-        """Everybody who is connected here, and on which platforms."""
+        """Everybody who is connected here, and on which platforms (one for each connection)."""
 
     def watched(self) -> Sequence[str]:
         """Whom somebody here watches."""
@@ -386,16 +389,17 @@ class Presence(Protocol):
     async def register(
         self, user_id: str, platforms: Sequence[int], *, anew: bool = False, age_ms: int = 0
     ) -> Registration | None:
-        """The user is here, on all these platforms. When this returns, whoever looks the user up finds this
-        instance. None: it could not be written (it will be, once it can), which takes no longer than
-        `redis.timeout_ms`. What is registered already is not written again, unless `anew`; `age_ms` ago is
-        when the connection in question really came."""
+        """The user is here, on these platforms (one for each connection). When this returns, whoever looks the
+        user up finds this instance. None: it could not be written (it will be, once it can), which takes no
+        longer than `redis.timeout_ms`. What is registered already is not written again, unless `anew`; `age_ms`
+        ago is when the connection in question really came."""
 
     def changed(self, user_id: str, platforms: Sequence[int]) -> None:
         """The user's platforms here are these now, or there are none any more. Written soon, in order."""
 
     async def elsewhere(self, user_ids: Collection[str]) -> dict[str, tuple[int, ...]]:
-        """Who of these is connected to another instance, and on which platforms. Nobody when it is unknown."""
+        """Who of these is connected to another instance, and on which platforms (one for each connection). Nobody
+        when it is unknown."""
 
     async def watch(self, user_ids: Collection[str]) -> dict[str, tuple[int, ...]]:
         """As `elsewhere`; and from before the look on, other instances tell this one of their changes, for as

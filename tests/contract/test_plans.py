@@ -101,6 +101,7 @@ def _reads(core: Core) -> Iterator[tuple[str, Awaitable[Any]]]:
     yield "offline", conversations.offline(ME)
     yield "offline with baselines", conversations.offline(ME, baselines={big: 100, chat: 0})
     yield "resend", conversations.resend(ME)
+    yield "silenced", conversations.silenced(ME)
     yield "list", conversations.entries(ME)
     yield "sync", conversations.sync(ME)
     yield "heads", conversations.heads(ME)

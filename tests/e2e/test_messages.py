@@ -111,6 +111,9 @@ async def test_a_mention_of_all_is_important_to_everybody_but_its_sender(server:
         late = await cid.me.connect()
         (resent,) = late.seen("GROUP_CHAT")
         assert (resent["important"], resent["resend"]) == (True, True)
+        for client, important in ((late, True), (other, None)):
+            (pulled,) = (await client.pull(f"sg_{group}", 2))["messages"]
+            assert pulled.get("important") is important
 
 
 async def test_a_quote_is_left_out_where_its_target_cannot_be_seen(server: ServerProcess) -> None:
@@ -156,6 +159,8 @@ async def test_a_silenced_conversation_is_pushed_silently(server: ServerProcess)
         await ben.me.put("/conversation/update", conversation_id=name, recv_msg_opt=2)
         await ann.say(ben, "quiet")
         assert (await ben.expect("SINGLE_CHAT"))["silent"] is True
+        late = await ben.me.connect()
+        assert [frame["silent"] for frame in late.seen("SINGLE_CHAT")] == [True, True]
         await ben.me.put("/conversation/update", conversation_id=name, recv_msg_opt=0)
         await ann.say(ben, "loud again")
         assert "silent" not in await ben.expect("SINGLE_CHAT")

@@ -163,6 +163,9 @@ async def test_a_v_that_cannot_be_read_is_a_401(server: ServerProcess) -> None:
         with pytest.raises(InvalidStatus) as refused:
             await open_at(server, "?v=" + v)
         assert refused.value.response.status_code == 401
+        async with open_at(server, f"?is_msg_resp=true&v={v}") as socket:
+            assert (await receive(socket))["err_msg"] == "bad_request"
+            assert await close_code(socket) == ERRORS["bad_request"].close_code
 
 
 async def test_query_tokens_never_reach_a_log() -> None:

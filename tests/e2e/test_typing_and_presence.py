@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
+
 from harness.chat import meet, world
 from harness.server_process import ServerProcess
 
 
-async def test_typing_before_the_first_message_does_not_swallow_it(server: ServerProcess) -> None:
+async def test_typing_before_the_first_message_is_told_and_does_not_swallow_it(server: ServerProcess) -> None:
     """The chat does not exist yet when it is typed in, and does a moment later."""
     async with meet(server, "ann", "ben") as (ann, ben):
         await ann.send({"type": "TYPING", "to": ben.user_id, "on": True})
-        await ann.settle()
+        assert (await ben.expect("TYPING"))["from"] == ann.user_id
+        await ann.expect_nothing("TYPING")
         await ann.say(ben, "the first")
         assert (await ben.expect("SINGLE_CHAT"))["body"] == "the first"
         await ann.send({"type": "TYPING", "to": ben.user_id})
@@ -36,9 +39,14 @@ async def test_typing_reaches_neither_strangers_nor_those_who_left(server: Serve
         await ben.expect_nothing("TYPING")
 
 
-async def test_who_is_blocked_types_unseen(server: ServerProcess) -> None:
+@pytest.mark.parametrize("have_spoken", [True, False])
+async def test_who_is_blocked_types_unseen(server: ServerProcess, have_spoken: bool) -> None:
     async with meet(server, "ann", "ben") as (ann, ben):
-        await ann.say(ben)
+        if have_spoken:
+            await ann.say(ben)
+        else:
+            await ann.send({"type": "TYPING", "to": ben.user_id, "on": False})
+            await ben.expect("TYPING", on=False)
         await ben.me.post("/user/block", user_id=ann.user_id)
         await ann.send({"type": "TYPING", "to": ben.user_id, "on": True})
         await ann.settle()

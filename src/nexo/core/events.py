@@ -74,6 +74,7 @@ class Recalled(Struct, frozen=True):
 class Pulled(Struct, frozen=True):
     conversation_id: str
     page: Page
+    reader_id: str = ""
 
 
 class OfflinePulled(Struct, frozen=True):

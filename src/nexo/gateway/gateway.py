@@ -25,7 +25,7 @@ from nexo.gateway.audiences import Audiences
 from nexo.gateway.connection import Connection
 from nexo.gateway.database_watch import DatabaseWatch
 from nexo.gateway.elsewhere import Elsewhere
-from nexo.gateway.handshake import Handshake, encode_outcome, parse_query, read_handshake
+from nexo.gateway.handshake import Handshake, asks_outcome, encode_outcome, parse_query, read_handshake
 from nexo.gateway.hub import PRESENCE_MAX, Hub
 from nexo.gateway.neighbours import Neighbours
 from nexo.gateway.performing import Performing
@@ -190,12 +190,17 @@ class Gateway:
         full = self._full(address)
         if full is not None:
             return _refuse(full)
+        self._count += 1
+        conn_id = f"c{self._count:x}"
         try:
             shown = read_handshake(query, request.headers)
         except NexoError as error:
-            return _refuse(error, 401)
-        self._count += 1
-        connection = Connection(self, dialect.for_connection(shown.token), f"c{self._count:x}", address)
+            if not asks_outcome(query):
+                return _refuse(error, 401)
+            connection = Connection(self, dialect.for_connection(None), conn_id, address)
+            connection.asks_outcome, connection.presigned = True, error
+            return Accept(connection, subprotocol)
+        connection = Connection(self, dialect.for_connection(shown.token), conn_id, address)
         if shown.token is None and dialect.signs_in:
             return Accept(connection, subprotocol)
         return self._let_in(connection, shown, subprotocol)

@@ -59,8 +59,12 @@ def read_handshake(query: Mapping[str, str], headers: Mapping[str, str]) -> Hand
         token.strip() or None,
         fields.get("send_id") or None,
         fields.get("platform_id") or None,
-        fields.get("is_msg_resp", "").lower() in ("true", "1"),
+        asks_outcome(fields),
     )
+
+
+def asks_outcome(fields: Mapping[str, str]) -> bool:
+    return fields.get("is_msg_resp", "").lower() in ("true", "1")
 
 
 def _packed(text: str) -> dict[str, str]:

@@ -84,17 +84,19 @@ class Performing:
     async def _pull(self, user_id: str, command: commands.Pull) -> events.Event:
         name = command.conversation_id
         page = await self._conversations.pull(user_id, name, command.begin_seq, command.end_seq, command.limit)
-        return events.Pulled(name, page)
+        return events.Pulled(name, page, user_id)
 
     async def _pull_seqs(self, user_id: str, command: commands.PullSeqs) -> events.Event:
         name = command.conversation_id
-        return events.Pulled(name, await self._conversations.pull_seqs(user_id, name, command.seqs))
+        return events.Pulled(name, await self._conversations.pull_seqs(user_id, name, command.seqs), user_id)
 
     async def _history(self, user_id: str, command: commands.History) -> events.Event:
         name, before = command.conversation_id, command.before_msg_id
         if before is None:
-            return events.Pulled(name, await self._conversations.history(user_id, name, None, command.limit))
-        return events.Pulled(name, await self._conversations.history_before(user_id, name, before, command.limit))
+            page = await self._conversations.history(user_id, name, None, command.limit)
+        else:
+            page = await self._conversations.history_before(user_id, name, before, command.limit)
+        return events.Pulled(name, page, user_id)
 
     async def _pull_offline(self, user_id: str, command: commands.PullOffline) -> events.Event:
         if len(command.baselines) > BASELINES_MAX:

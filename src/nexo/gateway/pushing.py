@@ -23,7 +23,7 @@ from nexo.gateway.elsewhere import Elsewhere
 from nexo.gateway.hub import Hub
 from nexo.gateway.turns import Turns
 from nexo.gateway.websocket import text_frame
-from nexo.ids import AT_ALL
+from nexo.ids import AT_ALL, peers_of
 from nexo.metrics import families as f
 from nexo.metrics.families import Sample
 from nexo.metrics.sending import SendMeter
@@ -37,6 +37,14 @@ RETRY_PUSH_MS = 60_000
 NO_FRAME = 1  # recv_msg_opt
 SILENT = 2
 INTRODUCED_MAX = 20_000
+
+
+def _with_peers(conversation_id: str, audience: Audience) -> Audience:
+    """A chat of two exists from the first message or block on; before that, nobody has blocked anybody."""
+    peers = peers_of(conversation_id)
+    if audience.listeners or peers is None:
+        return audience
+    return Audience(audience.epoch, dict.fromkeys(peers, Listener(1, 0, False, ())))
 
 
 class Frames:
@@ -424,6 +432,7 @@ class Pushing:
         """Told to those who are here now; never stored, never repeated."""
 
         def tell(audience: Audience) -> None:
+            audience = _with_peers(conversation_id, audience)
             listener = audience.listeners.get(sender)
             if listener is None or (kind == Kind.SINGLE and listener.blocked):
                 return
@@ -434,9 +443,10 @@ class Pushing:
         self._audiences.with_audience(conversation_id, 0, tell)
 
     def typing_elsewhere(self, sender: str, conversation_id: str, epoch: int, on: bool) -> None:
-        self._audiences.with_audience(
-            conversation_id, epoch, lambda audience: self._tell_typing(audience, sender, conversation_id, on)
-        )
+        def tell(audience: Audience) -> None:
+            self._tell_typing(_with_peers(conversation_id, audience), sender, conversation_id, on)
+
+        self._audiences.with_audience(conversation_id, epoch, tell)
 
     def _tell_typing(self, audience: Audience, sender: str, conversation_id: str, on: bool) -> None:
         others = [user_id for user_id in self._here(audience.listeners) if user_id != sender]

@@ -19,6 +19,7 @@ from msgspec import structs
 from nexo.config import Config
 from nexo.core import commands, events
 from nexo.core.model import Message, Session
+from nexo.core.shapes import is_important
 from nexo.errors import NexoError
 from nexo.gateway.connection import Connection
 from nexo.gateway.hub import Hub
@@ -115,7 +116,10 @@ class SigningIn:
         ref: Any = None,
     ) -> None:
         """Everything that follows a token that is good."""
-        if 0 < self._per_user <= self._hub.staying(session):
+        elsewhere: Sequence[int] = ()
+        if self._per_user and self._slots is not None:
+            elsewhere = await self._slots.seats_elsewhere(session.user_id)
+        if 0 < self._per_user <= self._hub.staying(session, elsewhere):
             self._traffic.refusals["connections_per_user"] += 1
             raise NexoError("too_many_requests", "This user has as many connections as allowed", retry_after_ms=5000)
         if connection.closing:
@@ -174,10 +178,11 @@ class SigningIn:
                 connection.reply(events.ResendDone(True))
                 return
             messages, has_more = await self._conversations.resend(user_id, RESEND_EACH, baselines)
+            silenced = await self._conversations.silenced(user_id) if messages else ()
             for start in range(0, len(messages), RESEND_CHUNK):
                 for message in messages[start : start + RESEND_CHUNK]:
-                    important = user_id in message.mentions or message.mentions[:1] == ("@all",)
-                    connection.reply(events.Pushed(message, important and message.sender_id != user_id, resend=True))
+                    silent = message.conversation_id in silenced
+                    connection.reply(events.Pushed(message, is_important(message, user_id), silent, resend=True))
                 await connection.drained()
                 if connection.closing:
                     return

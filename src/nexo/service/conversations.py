@@ -98,6 +98,9 @@ class Conversations:
             has_more = has_more or more
         return found, has_more
 
+    async def silenced(self, user_id: str) -> set[str]:
+        return await self._conversations.silenced(user_id)
+
     async def change_settings(
         self,
         user_id: str,

@@ -88,6 +88,11 @@ def heads(sql: Sql, user_id: str, conversation_ids: Sequence[str] | None) -> Scr
     return [Head(*row) for row in found]
 
 
+def silenced(user_id: str) -> Script[set[str]]:
+    found = yield query(f"SELECT c.conversation_id {_MINE} AND m.recv_msg_opt=2", user_id)
+    return {row[0] for row in found}
+
+
 _ENTRY = (
     f"c.conversation_id,c.kind,m.peer_id,{_HEAD} AS head,m.from_seq,m.read_seq,m.delivered_seq,{_UNREAD} AS unread,"
     f"{_MENTIONS} AS mentions,m.pinned,m.recv_msg_opt,{_UPDATED} AS updated,m.conv"

@@ -143,6 +143,9 @@ class SqlConversations:
     async def heads(self, user_id: str, conversation_ids: Sequence[str] | None) -> list[Head]:
         return await self._database.look(lambda: listing.heads(self._sql, user_id, conversation_ids))
 
+    async def silenced(self, user_id: str) -> set[str]:
+        return await self._database.look(lambda: listing.silenced(user_id))
+
     async def change_settings(self, user_id: str, conversation_id: str, settings: Settings) -> ConversationEntry:
         return await self._database.change(lambda: self._change_settings(user_id, conversation_id, settings))
 

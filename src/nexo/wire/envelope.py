@@ -11,6 +11,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from nexo.core import commands, events
 from nexo.core.model import Message, MsgType
+from nexo.core.shapes import is_important
 from nexo.errors import ERRORS, NexoError
 from nexo.ids import group_of
 from nexo.wire.dialect import BadFrame
@@ -417,13 +418,20 @@ def _encode_recalled(event: events.Recalled, ref: Ref | None) -> bytes:
     return _encode(frame)
 
 
+def _pulled_frame(message: Message, reader_id: str) -> MessageFrame:
+    frame = message_frame(message)
+    if message.mentions and is_important(message, reader_id):
+        frame.important = True
+    return frame
+
+
 def _encode_pulled(event: events.Pulled, ref: Ref | None) -> bytes:
     page = event.page
     return _encode(
         {
             "type": "PULL_OK",
             "conversationId": event.conversation_id,
-            "messages": [message_frame(message) for message in page.messages],
+            "messages": [_pulled_frame(message, event.reader_id) for message in page.messages],
             "headSeq": page.head_seq,
             "nextSeq": page.next_seq,
             "hasMore": page.has_more,

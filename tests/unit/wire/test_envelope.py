@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from nexo.core import commands, events
 from nexo.core.model import Head, Message, Page, Quote
+from nexo.core.shapes import is_important
 from nexo.errors import ERRORS, NexoError
 from nexo.wire.dialect import BadFrame
 from nexo.wire.envelope import DIALECT, Frame, Ref
@@ -367,8 +368,9 @@ def test_a_pushed_message_says_what_it_is(
         flag for flag, on in (("important", important), ("silent", silent), ("resend", resend)) if on
     ]
     assert ("quote" in frame) is (message.quote is not None and quoted)
-    pulled = json.loads(DIALECT.encode(events.Pulled(SINGLE, Page([message], 1, 2, False))))["messages"][0]
+    pulled = json.loads(DIALECT.encode(events.Pulled(SINGLE, Page([message], 1, 2, False), "ben")))["messages"][0]
+    assert pulled.get("important", False) is is_important(message, "ben")
     flags = {"important", "silent", "resend"}
     assert {k: v for k, v in frame.items() if k not in flags | {"quote"}} == {
-        k: v for k, v in pulled.items() if k != "quote"
+        k: v for k, v in pulled.items() if k not in {"important", "quote"}
     }
