@@ -101,8 +101,9 @@ def take(row: Row, scale: Scale) -> Recorded:
     with Surroundings() as around:
         try:
             found = row.measure(scale)
-        except CouldNotMeasure as error:
-            found = Outcome("not measured: " + " ".join(str(error).split()), False, False, "")
+        except Exception as error:  # one row that does not run does not stop the others
+            why = str(error) if isinstance(error, CouldNotMeasure) else f"{type(error).__name__}: {error}"
+            found = Outcome("not measured: " + " ".join(why.split()), False, False, "")
     if scale.quick and row.quick_differs and found.command:
         found.measured = f"quick ({row.quick_differs}): {found.measured}"
     reached = "aim" if found.aim else "must" if found.must else "**no**" if found.command else "–"
