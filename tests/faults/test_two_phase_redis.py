@@ -9,10 +9,11 @@ import pytest
 
 from harness.chat import meet
 from harness.servers import Redis
-from harness.two_phase import QUICK, backlog, metric, streams, two_phase
+from harness.two_phase import LONG, QUICK, backlog, metric, streams, two_phase
 from harness.two_phase_talk import talking
 
 pytestmark = pytest.mark.servers
+ROUNDS = 10 if LONG else 1
 
 both_modes = pytest.mark.parametrize("deliver_before_saved", [False, True], ids=["saved_first", "delivered_first"])
 
@@ -24,7 +25,7 @@ async def test_a_redis_that_is_killed_and_comes_back_with_its_data_loses_nothing
         two_phase(redis=redis, deliver_before_saved=deliver_before_saved, **QUICK) as server,
     ):
         async with talking(server) as talk:
-            for _ in range(2):
+            for _ in range(ROUNDS):
                 await talk.until_more_accepted()
                 await asyncio.to_thread(redis.kill)
                 await talk.until_more()  # Redis is not needed for that
@@ -40,7 +41,7 @@ async def test_a_redis_that_comes_back_empty_loses_nothing_that_a_client_still_h
         two_phase(redis=redis, deliver_before_saved=deliver_before_saved, **QUICK) as server,
     ):
         async with talking(server) as talk:
-            for _ in range(2):
+            for _ in range(ROUNDS):
                 await talk.until_more_accepted()
                 await asyncio.to_thread(redis.kill)
                 await asyncio.to_thread(redis.start)
@@ -58,7 +59,7 @@ async def test_a_redis_that_is_emptied_under_traffic_changes_nothing(deliver_bef
         two_phase(redis=redis, deliver_before_saved=deliver_before_saved, **QUICK) as server,
     ):
         async with talking(server) as talk:
-            for _ in range(8):
+            for _ in range(10 if LONG else 3):
                 await talk.until_more(20)
                 await asyncio.to_thread(redis.flush)
         assert backlog(server) == {"accepted": 0, "to_save": 0, "dead": 0}

@@ -48,6 +48,8 @@ class Talker:
         self.received: dict[str, dict[int, str]] = defaultdict(dict)  # conversation → seq → serverMsgId
         self.provisional: dict[str, Frame] = {}  # on the screen now
         self.ever_provisional: dict[str, Frame] = {}
+        self._seen: set[str] = set()  # all serverMsgIds that have a place
+        self._complete: dict[str, int] = {}  # conversation → up to where nothing is missing
         self.busy = 0
         self.connects = 0
         self._site = site
@@ -168,7 +170,7 @@ class Talker:
                     await self._send_more(connection)
             case "SINGLE_CHAT" | "GROUP_CHAT" if frame.get("provisional"):
                 assert "msgSeq" not in frame
-                if frame["serverMsgId"] not in {one for seqs in self.received.values() for one in seqs.values()}:
+                if frame["serverMsgId"] not in self._seen:
                     self.provisional[frame["serverMsgId"]] = frame
                 self.ever_provisional[frame["serverMsgId"]] = frame
             case "SINGLE_CHAT" | "GROUP_CHAT" | "GROUP_EVENT":
@@ -199,11 +201,13 @@ class Talker:
         self._outbox.pop(name, None)
         self._on_wire.pop(name, None)
         self.received[ack["conversationId"]][ack["msgSeq"]] = ack["serverMsgId"]
+        self._seen.add(ack["serverMsgId"])
 
     def _note(self, frame: Frame) -> None:
         known = self.received[frame["conversationId"]].setdefault(frame["msgSeq"], frame["serverMsgId"])
         assert known == frame["serverMsgId"], "a seq stands for one message"
         self.provisional.pop(frame["serverMsgId"], None)
+        self._seen.add(frame["serverMsgId"])
 
     def _note_error(self, frame: Frame) -> None:
         name = frame.get("clientMsgId")
@@ -225,13 +229,14 @@ class Talker:
                     self._on_wire.pop(other, None)
 
     def complete_to(self, name: str) -> int:
-        seq = 0
+        seq = self._complete.get(name, 0)
         while seq + 1 in self.received[name]:
             seq += 1
+        self._complete[name] = seq
         return seq
 
     def _has_gap(self) -> bool:
-        return any(seqs and max(seqs) > self.complete_to(name) for name, seqs in list(self.received.items()))
+        return any(len(seqs) > self.complete_to(name) for name, seqs in list(self.received.items()))
 
     async def _pull(self, connection: ClientConnection, frame: Frame) -> None:
         for head in frame["conversations"]:

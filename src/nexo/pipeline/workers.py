@@ -23,7 +23,7 @@ from nexo.ports import OwnerStore
 log = structlog.get_logger()
 
 LOOK_S = 1.0  # for shards that nobody holds
-DRAIN_LOOK_S = 5.0  # for entries that were left when two-phase was switched off
+DRAIN_LOOK_S = 2.0  # for entries that were left when two-phase was switched off
 STOP_S = 5.0
 
 
