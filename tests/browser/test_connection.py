@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from playwright.sync_api import Browser, expect
 
-from harness.browser import PASSWORD, Api, People, Window
+from harness.browser import PASSWORD, WAIT_MS, Api, People, Window
 from harness.server_process import ServerProcess
-from harness.two_phase import two_phase
+from harness.two_phase import held_saves, two_phase_cluster
 
 
 @pytest.fixture
@@ -118,20 +121,63 @@ def test_a_window_that_lost_its_place_says_so_and_can_take_it_back(browser: Brow
     api.close()
 
 
+@contextlib.contextmanager
+def saving_held_up(store_url: str) -> Iterator[None]:
+    """`held_saves` for a test that is no coroutine function."""
+    is_held, may_go_on = threading.Event(), threading.Event()
+
+    async def hold() -> None:
+        async with held_saves(store_url):
+            is_held.set()
+            await asyncio.to_thread(may_go_on.wait)
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(asyncio.run, hold())
+        assert is_held.wait(WAIT_MS / 1000) or done.result()
+        try:
+            yield
+        finally:
+            may_go_on.set()
+            done.result()
+
+
 @pytest.mark.servers
-def test_accepted_messages_end_up_saved_and_leave_no_ghosts(browser: Browser) -> None:
-    """Two-phase with copies before they are saved: what is shown in between goes away by itself."""
-    with two_phase(deliver_before_saved=True) as server, contextlib.closing(Api(server.address)) as api:
-        people = People(browser, server.address)
+def test_what_is_accepted_and_not_stored_is_shown_as_that_until_it_is_known_what_became_of_it(browser: Browser) -> None:
+    """Two-phase with copies before they are saved."""
+    patient = {"two_phase__owner_ttl_s": 120, "two_phase__deliver_before_saved": True}
+    with (
+        two_phase_cluster("postgresql", 1, **patient) as server,
+        contextlib.closing(Api(server.address)) as api,
+        contextlib.closing(People(browser, server.address)) as people,
+    ):
         api.register("ida", "Ida")
         api.register("jan", "Jan")
         ida = people.window().sign_in("ida").chat_with_id("jan")
         jan = people.window().sign_in("jan").chat_with_id("ida")
-        for number in range(5):
-            ida.say(f"In two phases {number}")
-        ida.state("In two phases 4", "read")
-        jan.sees("In two phases 4")
-        expect(jan.page.get_by_text("Not stored yet")).to_have_count(0)
+        ida.say("So that the chat exists").state("So that the chat exists", "read")
+        texts = [f"In two phases {number}" for number in range(3)]
+        note = jan.page.locator("li.msg .note", has_text="Not stored yet")
+        with saving_held_up(server.store_url):
+            for text in texts:
+                ida.say(text)
+            for text in texts:
+                ida.state(text, "accepted")
+            accepted = ida.message(texts[0]).get_by_label("Accepted by the server, not stored yet")
+            expect(accepted).to_be_visible()
+            expect(note).to_have_count(3)
+            ida.picture("accepted-1280-light")
+            jan.picture("provisional-1280-light")
+        ida.state(texts[-1], "read")
+        expect(note).to_have_count(0)
         for window in (ida, jan):
-            expect(window.page.locator("li.msg .text")).to_have_text([f"In two phases {number}" for number in range(5)])
-        people.close()
+            expect(window.page.locator("li.msg .text")).to_have_text(["So that the chat exists", *texts])
+
+        with saving_held_up(server.store_url):
+            ida.say("Too late").state("Too late", "accepted")
+            expect(jan.message("Too late").locator(".note")).to_have_text("Not stored yet")
+            api.call("jan", "POST", "/user/block", user_id="ida")
+        expect(jan.page.locator("li.event")).to_have_text("A message was withdrawn: it could not be stored")
+        expect(jan.page.get_by_text("Too late")).to_have_count(0)
+        ida.state("Too late", "failed")
+        expect(ida.message("Too late")).to_contain_text("Not sent: you cannot write to this person.")
+        jan.picture("withdrawn-1280-light")

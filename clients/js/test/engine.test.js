@@ -202,8 +202,8 @@ describe("receiving", () => {
   test("who typed and what was provisional is forgotten with the connection; presence is asked for again", () => {
     signIn([entry()]);
     engine.watchPresence(["ben"]);
-    engine.receive({ type: "TYPING", from: "ben", conversationId: CHAT, on: true });
     engine.receive({ ...push(1), serverMsgId: "p1", provisional: true, msgSeq: undefined });
+    engine.receive({ type: "TYPING", from: "ben", conversationId: CHAT, on: true });
     assert.deepEqual(engine.typists.in(CHAT), ["ben"]);
     engine.link.lost(now, 1006);
     assert.deepEqual(engine.typists.in(CHAT), []);
@@ -284,6 +284,14 @@ describe("receiving", () => {
     engine.receive({ type: "SYNC", conversations: [entry({ headSeq: 2, deliveredSeq: 1, unread: 1 })], hasMore: false });
     pass(250);
     assert.equal(host.take()[0].beginSeq, 2);
+  });
+
+  test("who has sent does not type any more, also before it is saved", () => {
+    signIn([entry()]);
+    engine.receive({ type: "TYPING", conversationId: CHAT, from: "ben", on: true });
+    assert.deepEqual(engine.typists.in(CHAT), ["ben"]);
+    engine.receive({ ...push(1), serverMsgId: "p1", provisional: true, msgSeq: undefined });
+    assert.deepEqual(engine.typists.in(CHAT), []);
   });
 
   test("a provisional copy is shown, never acknowledged, and goes by withdrawal or in time", () => {

@@ -180,6 +180,7 @@ class Inbox:
         if message.provisional:
             if view.show_provisional(message, now + self._options.provisional_ms / 1000):
                 self._with_provisional.add(message.conversation_id)
+                self.typists.told(message.conversation_id, message.sender_id, False, now)
                 self._desk.tell(events.Provisional(message, message.conversation_id))
                 self._desk.change(view)
             return

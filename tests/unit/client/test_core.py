@@ -125,6 +125,16 @@ def test_a_provisional_copy_is_gone_after_a_minute() -> None:
     assert len(core.view(CHAT).messages) == 1
 
 
+def test_who_has_sent_does_not_type_any_more_also_before_it_is_saved() -> None:
+    core = signed_in()
+    core.received({"type": "TYPING", "conversationId": CHAT, "from": "bob", "on": True}, 1.0)
+    assert core.inbox.typists.of(CHAT) == ["bob"]
+    copy = pushed(0, provisional=True)
+    del copy["msgSeq"]
+    core.received(copy, 2.0)
+    assert core.inbox.typists.of(CHAT) == []
+
+
 def test_silence_is_asked_about_and_then_believed() -> None:
     core = signed_in()
     run_until(core, 0.0, 29.0)

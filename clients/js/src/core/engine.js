@@ -259,6 +259,7 @@ export class Engine {
       if (!chat.receiveProvisional(message, now + this._options.provisionalMs)) return;
       chat.isListed = true;
       chat.listedAt = now;
+      this.typists.stop(chat.id, message.senderId);
       this._timers.set(`provisional ${message.serverMsgId}`, now + this._options.provisionalMs, (later) => {
         if (chat.timeline.expireProvisional(later)) this._host.changed(chat);
       });
