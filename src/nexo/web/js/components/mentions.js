@@ -24,6 +24,7 @@ export class MentionList {
     this.element = h("div", { class: "menu pop mentions", id: this.#id, role: "listbox", "aria-label": t("mention_someone") });
     this.element.hidden = true;
     field.setAttribute("aria-autocomplete", "list");
+    field.setAttribute("aria-haspopup", "listbox"); // a text field has no aria-expanded
     field.setAttribute("aria-controls", this.#id);
     this.element.addEventListener("pointerdown", (event) => {
       event.preventDefault(); // the field keeps the focus
@@ -64,14 +65,12 @@ export class MentionList {
     });
     fill(this.element, h("div", { class: "lbl", role: "presentation" }, label), options);
     this.element.hidden = false;
-    this.field.setAttribute("aria-expanded", "true");
     this.field.setAttribute("aria-activedescendant", `${this.#id}-${this.#active}`);
   }
 
   close() {
     this.#active = 0;
     this.element.hidden = true;
-    this.field.removeAttribute("aria-expanded");
     this.field.removeAttribute("aria-activedescendant");
   }
 
