@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 from structlog.testing import capture_logs
@@ -10,6 +11,7 @@ from structlog.testing import capture_logs
 from harness.ws_client import (
     BINARY,
     CLOSE,
+    CONTINUATION,
     PING,
     PONG,
     TEXT,
@@ -111,6 +113,24 @@ async def test_a_client_that_does_not_answer_our_close_is_cut_off(implementation
         assert (await client.next_frame()).close_code == 1001
         assert await client.is_reset()
         assert await peer.until("closed") == [None]
+
+
+async def test_a_client_that_floods_behind_our_close_is_cut_off_before_the_time(implementation: str) -> None:
+    async with one_client(implementation, limits=PATIENT) as (client, peer):
+        peer.link.close(4500)
+        with contextlib.suppress(OSError):
+            for _ in range(100):
+                await client.send(frame(TEXT, b"x" * 900) * 40)
+        assert await peer.until("closed") == [None]
+        assert "text" not in peer.names()
+
+
+async def test_control_frames_and_fragments_are_counted_apart_from_messages(implementation: str) -> None:
+    async with one_client(implementation) as (client, peer):
+        await client.send(text("whole"), frame(PING), frame(PONG), frame(TEXT, b"in ", fin=False))
+        await client.send(frame(CONTINUATION, b"parts"), text("last"))
+        await peer.until("text", 3)
+        assert (peer.link.frames_in, peer.link.extra_frames) == (3, 4)
 
 
 async def test_a_client_that_breaks_the_rules_behind_our_close_is_not_told_again(implementation: str) -> None:

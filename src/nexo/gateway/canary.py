@@ -24,7 +24,7 @@ class ProbeLink:
 
     def __init__(self) -> None:
         self.arrived = asyncio.Event()
-        self.frames_in = self.bytes_in = 0
+        self.frames_in = self.bytes_in = self.extra_frames = 0
 
     def write(self, frames: bytes) -> None:
         self.arrived.set()

@@ -35,7 +35,7 @@ log = structlog.get_logger()
 
 VIOLATIONS_MAX = 4
 VIOLATIONS_WINDOW_S = 10.0
-REQUESTS_MAX = 16  # database requests of one connection under way at the same time
+REQUESTS_MAX = 4  # database requests of one connection under way; up to 256 KiB each come back, room or not
 QUEUED_MAX = 256  # requests of one connection that wait for those
 HELD_MAX = 1000  # pushes that wait for SYNC
 RESYNC_PAUSE_S = 5.0
@@ -183,8 +183,17 @@ class Connection:
         self.flush()
 
     def read_done(self) -> None:
+        if self.link.extra_frames:
+            self._charge_extra_frames()
         if self._out:
             self.flush()
+
+    def _charge_extra_frames(self) -> None:
+        """Nobody needs as many pings and fragments as acknowledgements, and each takes as long."""
+        if wait_ms := self._acks.charge(self.link.extra_frames):
+            self.host.traffic.refusals.add("acks")
+            self.drop("too_many_requests", "Too many pings, pongs or fragments", wait_ms)
+        self.link.extra_frames = 0
 
     def text(self, payload: bytes) -> None:
         if self.closing:
@@ -572,8 +581,7 @@ class Connection:
     def _within_rate(self, rate: Rate, ref: Any, command: commands.Command | None) -> bool:
         wait_ms = rate.charge()
         if not wait_ms:
-            if self._refused:
-                self._refused -= 1
+            self._refused = max(0, self._refused - 1)
             return True
         self._refused += 2
         self.host.traffic.refusals.add("acks" if rate is self._acks else "frames")

@@ -31,6 +31,7 @@ PING_FRAME = b"\x89\x00"
 # All that RFC 6455 and the IANA registry let an endpoint send; 1004, 1005, 1006 and 1015 are not for the wire.
 REGISTERED_CODES = frozenset({1000, 1001, 1002, 1003, *range(1007, 1015)})
 REASON_MAX_BYTES = 123
+AFTER_GOODBYE_MAX_BYTES = 1024 * 1024
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
@@ -82,6 +83,7 @@ class Endpoint:
         self.ended = False
         self.in_read = False  # the current read brought a frame
         self.frames_in = 0  # whole messages
+        self.extra_frames = 0  # control frames and fragments, since the peer last set it to 0
         self.bytes_in = 0
         self.partial: bytearray | None = None  # the message whose fragments are coming in
         self._partial_is_text = False
@@ -92,6 +94,7 @@ class Endpoint:
         self._failure: tuple[int, str] | None = None
         self._received: int | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._after_goodbye_bytes = 0
 
     def open(self) -> None:
         low = min(self.limits.low_water_bytes, self.limits.high_water_bytes)
@@ -140,10 +143,12 @@ class Endpoint:
             self._close_came(payload)
         elif not self.deaf:
             self.begin_read()
+            if opcode <= BINARY:
+                self._data(opcode, fin, payload)
+                return
+            self.extra_frames += 1
             if opcode == PING:
                 self._owe_pong(payload)
-            elif opcode <= BINARY:
-                self._data(opcode, fin, payload)
 
     def message(self, is_text: bool, payload: bytes) -> None:
         self.frames_in += 1
@@ -160,6 +165,13 @@ class Endpoint:
                 self.peer.binary()
         except Exception:
             self._peer_failed()
+
+    def wait_through(self, size: int) -> None:
+        """So much came although no more is wanted: the answer to our goodbye stands behind what was on its way, but
+        not behind a flood."""
+        self._after_goodbye_bytes += size
+        if self._after_goodbye_bytes > AFTER_GOODBYE_MAX_BYTES:
+            self.abort()
 
     def begin_read(self) -> None:
         if not self.in_read:
@@ -231,6 +243,7 @@ class Endpoint:
         elif self.partial is None and fin:
             self.message(opcode == TEXT, payload)
         else:
+            self.extra_frames += 1
             if self.partial is None:
                 # Not a list of fragments: a million empty ones must cost nothing.
                 self.partial, self._partial_is_text = bytearray(), opcode == TEXT

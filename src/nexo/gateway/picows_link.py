@@ -141,6 +141,10 @@ class Parser(WSProtocol):  # type: ignore[misc]
         if link.ended:
             return
         link.bytes_in += size
+        if link.deaf:
+            link.wait_through(size)
+            if link.ended:
+                return
         buffer_updated(self, size)
         if self.transport.is_close_frame_sent:  # it believes so: how it tells that it has failed
             sent = self.transport.close_handshake.sent

@@ -27,17 +27,17 @@ class Rate:
         self._tokens = float(self._burst)
         self._updated = time.monotonic()
 
-    def charge(self) -> int:
-        """0, or the milliseconds until the next one is allowed. A rate of 0 is no limit."""
+    def charge(self, count: int = 1) -> int:
+        """0, or the milliseconds until that many more are allowed. A rate of 0 is no limit."""
         if not self._per_s:
             return 0
         tokens = self._tokens
-        if tokens < 1:
+        if tokens < count:
             now = time.monotonic()
             tokens = min(self._burst, tokens + (now - self._updated) * self._per_s)
             self._updated = now
-            if tokens < 1:
+            if tokens < count:
                 self._tokens = tokens
-                return max(1, int((1 - tokens) / self._per_s * 1000))
-        self._tokens = tokens - 1
+                return max(1, int((count - tokens) / self._per_s * 1000))
+        self._tokens = tokens - count
         return 0

@@ -49,6 +49,7 @@ class Link(Protocol):
 
     frames_in: int  # whole messages that came, for the metrics
     bytes_in: int
+    extra_frames: int  # control frames and fragments that came since the peer last set it to 0
 
     def write(self, frames: bytes) -> None:
         """Whole frames, as `text_frame` makes them. Never blocks; ignored once the connection is closing."""

@@ -32,6 +32,10 @@ class WebsocketsLink(Endpoint, asyncio.Protocol):
         if self.ended:
             return
         self.bytes_in += len(data)
+        if self.deaf:
+            self.wait_through(len(data))
+            if self.ended:
+                return
         parser = self._parser
         parser.receive_data(data)
         for event in parser.events_received():

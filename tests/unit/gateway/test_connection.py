@@ -32,6 +32,7 @@ class Link:
 
     def __init__(self) -> None:
         self.frames: list[Any] = []
+        self.frames_in = self.bytes_in = self.extra_frames = 0
         self.unsent = 0
         self.closed_with: tuple[int, str] | None = None
         self.aborted = False
@@ -243,3 +244,21 @@ def test_what_was_refused_at_the_door_stays_behind_what_was_taken_before_it_and_
         clock.now += 1
         send(client_msg_id)
     assert [client_msg_id for client_msg_id, _ in host.submitted] == ["first", "first"]
+
+
+def test_pings_and_fragments_are_bounded_like_acknowledgements(clock: Clock) -> None:
+    host: Any = Host()
+    host.rules = Rules(60, 120, 2000, 256, 65_536, 30_000)
+    connection, link = Connection(host, DIALECT, "c1", "127.0.0.1"), Link()
+    connection.opened(link)
+    for _ in range(10):  # as many as may be, for ever
+        link.extra_frames = 2000
+        connection.read_done()
+        clock.now += 1
+    assert link.closed_with is None
+    link.extra_frames = 2001
+    connection.read_done()
+    assert reasons(link) == ["too_many_requests"]
+    assert link.frames[-1]["retryAfterMs"] > 0
+    assert link.closed_with is not None
+    assert link.closed_with[0] in range(4500, 5000)
