@@ -300,7 +300,12 @@ async def test_a_new_owner_takes_over_all_that_was_taken_in_order(server: Redis 
         async with opened(server, "two", fresh=False) as others:
             await take(others, accepted, 2)
         async with opened(server, "three", fresh=False) as third:
+            assert await third.has_strays([accepted])
             taken = await third.take_over(accepted)
+            assert not await third.has_strays([accepted])
+            entries = [decode_entry(*raw) for raw in taken]
+            await third.make_groups([third.to_save(third.shard_of("si_ann:ben"))])
+            assert await streams.move(third.shard_of("si_ann:ben"), entries) == [], "not by one who has lost them"
             assert [decode_entry(*raw).draft for raw in taken] == drafts[:4]
             assert [decode_entry(*raw).draft for raw in await take(third, accepted)] == drafts[4:]
 

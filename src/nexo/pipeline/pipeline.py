@@ -52,7 +52,7 @@ class Pipeline:
                 return self._workers.surely_holds(shard, epoch)
 
             settling = Settling((shard, epoch), streams[1], messages, teller, self._meter, is_owner)
-            return ShardWorker(shard, streams[1], settling, teller, self._meter, permissions.ask)
+            return ShardWorker(shard, streams[1], settling, teller, self._meter, permissions.ask, is_owner)
 
         self._workers = Workers(streams[1], owners, instance_id, settings.enabled, make_worker, self._meter)
         self._saves = saves

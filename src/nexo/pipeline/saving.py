@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
@@ -25,14 +26,24 @@ from nexo.ports import Permission
 
 log = structlog.get_logger()
 
+LOOK_S = 5.0  # for entries that an earlier owner took after all
+
 Handle = Callable[[Stream, list[Raw]], Awaitable[None]]
 MaySend = Callable[[Sequence[Draft]], Awaitable[Sequence[Permission]]]
 
 
 class ShardWorker:
     def __init__(
-        self, shard: int, streams: Streams, settling: Settling, teller: Teller, meter: SaveMeter, may_send: MaySend
+        self,
+        shard: int,
+        streams: Streams,
+        settling: Settling,
+        teller: Teller,
+        meter: SaveMeter,
+        may_send: MaySend,
+        is_owner: Callable[[], bool],
     ) -> None:
+        """`is_owner`: whether the shard is surely still this process's."""
         self._shard = shard
         self._streams = streams
         self._settings = streams.settings
@@ -40,6 +51,7 @@ class ShardWorker:
         self._teller = teller
         self._meter = meter
         self._may_send = may_send
+        self._is_owner = is_owner
         self._accepted, self._to_save = streams.accepted(shard), streams.to_save(shard)
         self._stopping = asyncio.Event()
 
@@ -56,30 +68,31 @@ class ShardWorker:
             settling.cancel()
 
     async def _work(self) -> None:
-        """What was delivered before is older than all that is only accepted."""
-        first = self._deliver if self._settings.deliver_before_saved else self._save
-        sources: tuple[tuple[Stream, Handle], ...] = ((self._to_save, self._save), (self._accepted, first))
-        streams = [stream for stream, _ in sources]
-        size = self._settings.batch_size
+        handle = self._deliver if self._settings.deliver_before_saved else self._save
+        size, block_ms = self._settings.batch_size, self._settings.block_ms
         pause_s = PAUSE_S
         has_caught_up = False
+        look_at = 0.0
         while not self._stopping.is_set():
             try:
+                if not self._is_owner():  # the present one would never see what is taken here
+                    raise NotOwner
                 if not has_caught_up:
                     await self._settling.rest()
-                    for stream, handle in sources:
-                        await self._catch_up(stream, handle)
-                    has_caught_up = True
-                    continue
-                found = await self._streams.read(streams, size, self._settings.block_ms)
-                for (stream, handle), taken in zip(sources, found, strict=True):
+                    await self._catch_up(handle)
+                    has_caught_up, look_at = True, time.monotonic() + LOOK_S
+                elif time.monotonic() >= look_at:
+                    has_caught_up = not await self._streams.has_strays((self._to_save, self._accepted))
+                    look_at = time.monotonic() + LOOK_S
+                else:
+                    (taken,) = await self._streams.read([self._accepted], size, block_ms)
                     if taken:
-                        await handle(stream, taken)
+                        await handle(self._accepted, taken)
                 pause_s = PAUSE_S
             except NoGroup:
                 has_caught_up = False
                 with contextlib.suppress(BusDown):
-                    await self._streams.make_groups(streams)
+                    await self._streams.make_groups([self._to_save, self._accepted])
             except (BusDown, NotOwner):
                 # Redis may have lost everything, or only the connection: look again at what is there
                 has_caught_up = False
@@ -87,17 +100,23 @@ class ShardWorker:
                     await asyncio.wait_for(self._stopping.wait(), pause_s)
                 pause_s = min(PAUSE_MAX_S, pause_s * 2)
 
-    async def _catch_up(self, stream: Stream, handle: Handle) -> None:
-        """First what others took and did not finish, then all that is there."""
+    async def _catch_up(self, handle: Handle) -> None:
+        """What others took and did not finish, and all of what was delivered already, which is older than anything
+        that is only accepted. Whoever had the latter in hand cannot move it on any more, once it is taken over."""
         size = self._settings.batch_size
-        taken = await self._streams.take_over(stream)
-        for start in range(0, len(taken), size):
-            await handle(stream, taken[start : start + size])
+        accepted = await self._streams.take_over(self._accepted)
+        to_save = await self._streams.take_over(self._to_save)
+        while to_save and not self._stopping.is_set():
+            await self._save(self._to_save, to_save[:size])
+            to_save = to_save[size:]
         is_more = True
         while is_more and not self._stopping.is_set():
-            (taken,) = await self._streams.read([stream], size, None)
-            await handle(stream, taken)
-            is_more = len(taken) == size
+            (to_save,) = await self._streams.read([self._to_save], size, None)
+            await self._save(self._to_save, to_save)
+            is_more = bool(to_save)
+        while accepted and not self._stopping.is_set():
+            await handle(self._accepted, accepted[:size])
+            accepted = accepted[size:]
 
     async def _decode(self, stream: Stream, taken: list[Raw]) -> list[tuple[Raw, Entry]]:
         """What cannot be read can neither be saved nor answered: it is kept aside."""
@@ -132,4 +151,6 @@ class ShardWorker:
                 except Exception:
                     self._meter.failures.add("deliver_fail")
                     log.exception("deliver_failed", server_msg_id=entry.draft.server_msg_id)
+        if not self._is_owner():
+            raise NotOwner
         await self._save(self._to_save, await self._streams.move(self._shard, entries))

@@ -135,6 +135,11 @@ class Streams:
         await self.link.run([FORGET_CONSUMERS.call([stream.name], stream.group, CONSUMER_TTL_MS)])
         return taken
 
+    async def has_strays(self, streams: Sequence[Stream]) -> bool:
+        """Whether another one has taken something from these: an earlier owner, that did not know better."""
+        answers = await self.link.run([Command(("XPENDING", stream.name, stream.group)) for stream in streams])
+        return any(name != self._consumer.encode() for answer in answers for name in _consumers(answer))
+
     async def read(self, streams: Sequence[Stream], count: int, block_ms: int | None) -> list[list[Raw]]:
         """New entries of each, in order. Waits for the first one of the last stream, unless there is no `block_ms`.
         Raises NoGroup: some may have been taken from the others then."""
@@ -252,6 +257,12 @@ def _flat(fields: Mapping[bytes, bytes]) -> list[bytes]:
 
 def _pending(answer: Any) -> int:
     return int(answer["pending"] if isinstance(answer, dict) else answer[0])
+
+
+def _consumers(answer: Any) -> list[bytes]:
+    if isinstance(answer, dict):
+        return [consumer["name"] for consumer in answer["consumers"]]
+    return [consumer[0] for consumer in answer[3] or ()]
 
 
 def _fate(answer: list[bytes]) -> Fate:

@@ -1,4 +1,5 @@
--- Entries were delivered and go on to be saved: from one stream into the other, each once, all in their order.
+-- Entries were delivered and go on to be saved: from one stream into the other, each once, all in their order, and only
+-- by the one who has taken them: not by an earlier owner of the shard, while the present one has them in hand.
 -- Whoever moves them saves them too: it takes what the other stream has by now, in the same step.
 -- KEYS: accepted stream, to_save stream.
 -- ARGV: consumer groups of both, consumer, how many to take; then per entry: its place in the stream, how many words
@@ -8,9 +9,11 @@ while at <= #ARGV do
   local entry, words = ARGV[at], tonumber(ARGV[at + 1])
   local first = at + 2
   at = first + words
-  redis.call('XACK', KEYS[1], ARGV[1], entry)
-  if redis.call('XDEL', KEYS[1], entry) == 1 then
-    redis.call('XADD', KEYS[2], '*', unpack(ARGV, first, at - 1))
+  if #redis.call('XPENDING', KEYS[1], ARGV[1], entry, entry, 1, ARGV[3]) == 1 then
+    redis.call('XACK', KEYS[1], ARGV[1], entry)
+    if redis.call('XDEL', KEYS[1], entry) == 1 then
+      redis.call('XADD', KEYS[2], '*', unpack(ARGV, first, at - 1))
+    end
   end
 end
 local found = redis.pcall('XREADGROUP', 'GROUP', ARGV[2], ARGV[3], 'COUNT', ARGV[4], 'STREAMS', KEYS[2], '>')
