@@ -12,13 +12,7 @@ import pytest
 from harness.chat import Client, Person, Refused, world
 from harness.cluster import Cluster, cluster, cpu_s
 
-pytestmark = pytest.mark.servers
-
-
-@pytest.fixture(scope="module", params=["mariadb", "postgresql"])
-def three(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    with cluster(request.param) as running:
-        yield running
+pytestmark = [pytest.mark.servers, pytest.mark.xdist_group("three")]
 
 
 async def at(person: Person, three: Cluster, number: int) -> Client:
@@ -179,17 +173,44 @@ async def test_an_idle_instance_does_not_work_for_the_others(three: Cluster) -> 
         assert busy <= quiet + 0.05
 
 
-async def test_passwords_are_tried_five_times_over_all_instances_together() -> None:
-    with cluster("postgresql", 2, limits__logins_per_min=5) as two:
-        async with world(two, check_pushes=False) as here:
-            ann = await here.person("ann")  # one login of five
-            answers = []
-            for _ in range(8):
-                try:
-                    await ann.log_in(password="wrong password")
-                except Refused as refused:
-                    answers.append(refused.name)
-            assert answers == ["invalid_credentials"] * 4 + ["too_many_requests"] * 4
+@pytest.fixture(scope="module")
+def limited() -> Iterator[Cluster]:
+    with cluster("postgresql", 2, limits__logins_per_min=5, limits__connections_per_user=2) as running:
+        yield running
+
+
+async def test_passwords_are_tried_five_times_over_all_instances_together(limited: Cluster) -> None:
+    async with world(limited, check_pushes=False) as here:
+        ann = await here.person("ann")  # one login of five
+        answers = []
+        for _ in range(8):
+            try:
+                await ann.log_in(password="wrong password")
+            except Refused as refused:
+                answers.append(refused.name)
+        assert answers == ["invalid_credentials"] * 4 + ["too_many_requests"] * 4
+
+
+async def test_connections_of_a_user_are_counted_over_all_instances_together(limited: Cluster) -> None:
+    async def try_at(person: Person, number: int) -> Client | None:
+        client = await person.open(uri=limited[number].ws_address)
+        await client.send({"type": "AUTH", "token": person.tokens.access})
+        answer = await client.expect(where=lambda frame: frame["type"] in ("AUTH_OK", "AUTH_FAIL"))
+        assert answer.get("reason", "too_many_requests") == "too_many_requests"
+        return client if answer["type"] == "AUTH_OK" else None
+
+    async with world(limited) as here:
+        ann, ben = await here.people("ann", "ben")
+        first, second = await at(ann, limited, 0), await at(ann, limited, 0)  # two tabs: the same platform
+        for number in (0, 1):
+            assert await try_at(ann, number) is None
+        await at(ben, limited, 1)
+        await first.close()
+        deadline = time.monotonic() + 30
+        while await try_at(ann, 1) is None:
+            assert time.monotonic() < deadline, "the first one is counted though it is gone"
+            await asyncio.sleep(0.05)
+        await second.close()
 
 
 async def test_a_group_too_large_to_look_everybody_up_is_told_everywhere_and_counted_together() -> None:

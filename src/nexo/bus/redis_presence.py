@@ -265,4 +265,4 @@ def _parse_entry(entry: bytes) -> Platforms:
 
 
 def _platforms_of(entries: Iterable[Platforms]) -> Platforms:
-    return tuple(sorted({platform for platforms in entries for platform in platforms}))
+    return tuple(sorted(platform for platforms in entries for platform in platforms))

@@ -263,7 +263,9 @@ class Limits(Section, frozen=True):
     inflight_sends: Annotated[
         int, about("Sends of one connection that may wait for their answer; 0: any number.", ge=0)
     ] = 256
-    connections_per_user: Annotated[int, about("Connections of one user; 0: any number.", ge=0)] = 100
+    connections_per_user: Annotated[
+        int, about("Connections of one user, to all instances together; 0: any number.", ge=0)
+    ] = 100
     # Whole companies and every user behind a proxy that is not in http.trusted_proxies share one address.
     connections_per_ip: Annotated[int, about("Connections from one address; 0: any number.", ge=0)] = 20_000
     connections_total: Annotated[int, about("Connections to one instance; 0: any number.", ge=0)] = 100_000

@@ -43,6 +43,10 @@ class Hub(Generic[C]):
     def platforms(self, user_id: str) -> list[int]:
         return sorted({member.session.platform_id for member in self.of(user_id)})
 
+    def seats(self, user_id: str) -> list[int]:
+        """The platform of each connection."""
+        return sorted(member.session.platform_id for member in self.of(user_id))
+
     def presence(self, user_ids: Iterable[str]) -> list[tuple[str, bool, list[int]]]:
         return [(user_id, user_id in self._by_user, self.platforms(user_id)) for user_id in user_ids]
 
@@ -70,18 +74,23 @@ class Hub(Generic[C]):
                 same_device = bool(member.device_id) and other.device_id == member.device_id
                 other.drop("replaced" if same_device else "kicked")
 
-    def staying(self, session: Session) -> int:
-        """How many connections of its user would stay beside a new one of this session."""
-        return sum(not self._same_slot(other, session) for other in self.of(session.user_id))
+    def staying(self, session: Session, elsewhere: Iterable[int] = ()) -> int:
+        """How many connections of its user would stay beside a new one of this session: of those here, and of those
+        on these platforms elsewhere."""
+        seats = (*(member.session.platform_id for member in self.of(session.user_id)), *elsewhere)
+        return sum(not self._excludes(platform_id, session.platform_id) for platform_id in seats)
 
     def _same_slot(self, other: C, session: Session) -> bool:
         return self.shares_slot(other, session.platform_id)
 
     def shares_slot(self, other: C, platform_id: int) -> bool:
         """Whether this connection and one on that platform cannot both stay."""
+        return self._excludes(other.session.platform_id, platform_id)
+
+    def _excludes(self, platform_id: int, other_id: int) -> bool:
         if self._policy == "multi":
             return False
-        return self._policy == "single" or other.session.platform_id == platform_id
+        return self._policy == "single" or platform_id == other_id
 
     def remove(self, member: C) -> None:
         user_id = member.session.user_id

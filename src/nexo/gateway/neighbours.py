@@ -142,7 +142,7 @@ class Neighbours:
         self._spawn(self._watchers.look_again())
 
     def here(self) -> Mapping[str, Sequence[int]]:
-        return {name: self._hub.platforms(name) for name in self._hub.online_users() if name not in CANARY_IDS}
+        return {name: self._hub.seats(name) for name in self._hub.online_users() if name not in CANARY_IDS}
 
     def watched(self) -> Sequence[str]:
         return self._hub.watched()

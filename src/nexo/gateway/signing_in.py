@@ -126,24 +126,31 @@ class SigningIn:
             return
         catches_up = connection.dialect.catches_up
         connection.become(session)
-        if catches_up:
-            connection.hold_pushes()
-        self._hub.add(connection)
-        if connection.asks_outcome:
-            connection.tell_outcome(None)
-        connection.reply(answer, ref)
-        if self._slots is not None:  # what the client sends meanwhile is parked
-            await self._slots.take(connection)
-        connection.synced_at = time.monotonic()
-        if catches_up:
-            try:
+        connection.hold_pushes()
+        try:
+            self._hub.add(connection)
+            await self._tell_in(connection, answer, ref)
+            connection.synced_at = time.monotonic()
+            if catches_up:
                 await self._sync(connection)
-            finally:
-                connection.release_pushes()
+        finally:
+            connection.release_pushes()
         log.info("signed_in", conn=connection.conn_id, user=session.user_id, platform=session.platform_id)
         connection.unpark()
         if catches_up and self._resend_after_auth and not connection.closing:
             await self._resend_quietly(connection, baselines)
+
+    async def _tell_in(self, connection: Connection, answer: events.Event, ref: Any) -> None:
+        """Whoever hears that they are in is found by everybody: presence comes first. Except where somebody later
+        may take their place: nobody is told to go without having been let in. What is sent meanwhile is parked."""
+        slots = self._slots
+        if slots is not None and not slots.is_exclusive:
+            await slots.take(connection)
+        if connection.asks_outcome:
+            connection.tell_outcome(None)
+        connection.reply(answer, ref)
+        if slots is not None and slots.is_exclusive:
+            await slots.take(connection)
 
     async def _sync(self, connection: Connection) -> None:
         try:

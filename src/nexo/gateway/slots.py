@@ -8,11 +8,13 @@ remembered until it does.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from nexo.gateway.connection import Connection
 from nexo.gateway.elsewhere import Elsewhere
 from nexo.gateway.hub import Hub
 from nexo.gateway.telegrams import Newcomer
+from nexo.ids import CANARY_IDS
 
 
 class Slots:
@@ -20,7 +22,7 @@ class Slots:
         """`is_exclusive`: not every device and tab may live."""
         self._hub = hub
         self._elsewhere = elsewhere
-        self._is_exclusive = is_exclusive
+        self.is_exclusive = is_exclusive
         self._numbers: dict[Connection, int] = {}
         self._outdone: dict[Connection, Newcomer] = {}  # by a newcomer, as far as is known
 
@@ -30,9 +32,9 @@ class Slots:
         user_id = connection.session.user_id
         age_ms = 0 if is_newcomer else int((time.monotonic() - connection.opened_at) * 1000)
         registration = await self._elsewhere.presence.register(
-            user_id, self._hub.platforms(user_id), anew=self._is_exclusive, age_ms=age_ms
+            user_id, self._hub.seats(user_id), anew=self.is_exclusive, age_ms=age_ms
         )
-        if not self._is_exclusive or registration is None or connection.closing:
+        if not self.is_exclusive or registration is None or connection.closing:
             return
         self._numbers[connection] = registration.number
         later = self._outdone.pop(connection, None)
@@ -56,13 +58,20 @@ class Slots:
             elif number > newcomer.number:  # it has not heard of this one
                 self._elsewhere.newcomer(self._news(connection), (newcomer.instance_id,))
 
+    async def seats_elsewhere(self, user_id: str) -> Sequence[int]:
+        """The platforms of the user's connections to other instances, as far as is known."""
+        return (await self._elsewhere.presence.elsewhere((user_id,))).get(user_id, ())
+
     def left(self, connection: Connection) -> None:
         self._numbers.pop(connection, None)
         self._outdone.pop(connection, None)
+        user_id = connection.session.user_id
+        if user_id not in CANARY_IDS:
+            self._elsewhere.presence.changed(user_id, self._hub.seats(user_id))
 
     async def assert_all(self) -> None:
         """News may have been lost, or could not be told: everybody says again who is here."""
-        if not self._is_exclusive:
+        if not self.is_exclusive:
             return
         for user_id in list(self._hub.online_users()):
             for connection in list(self._hub.of(user_id)):

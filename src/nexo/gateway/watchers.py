@@ -57,7 +57,7 @@ class Watchers:
             return
         if user_id in CANARY_IDS:
             return
-        self._elsewhere.presence.changed(user_id, self._hub.platforms(user_id))
+        self._elsewhere.presence.changed(user_id, self._hub.seats(user_id))
         if not self.is_reachable and self._hub.watchers(user_id):
             self._tell(user_id, self._hub.presence([user_id]))
 
