@@ -10,6 +10,7 @@ import logging
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine, Iterable
+from sys import intern
 from typing import Any, NamedTuple
 
 import structlog
@@ -47,6 +48,28 @@ class Place(Struct, frozen=True, gc=False):
     saved_at: float
 
 
+class Places:
+    """Where the last messages are, by id. In two halves, of which the older one goes as a whole: to keep them in the
+    order of their age would cost twice the memory."""
+
+    __slots__ = ("_new", "_old")
+
+    def __init__(self) -> None:
+        self._new: dict[int, Place] = {}
+        self._old: dict[int, Place] = {}
+
+    def __len__(self) -> int:
+        return len(self._new) + len(self._old)
+
+    def add(self, server_msg_id: int, place: Place) -> None:
+        if len(self._new) >= PLACES_MAX // 2:
+            self._old, self._new = self._new, {}
+        self._new[server_msg_id] = place
+
+    def get(self, server_msg_id: int) -> Place | None:
+        return self._new.get(server_msg_id) or self._old.get(server_msg_id)
+
+
 class Said(NamedTuple):
     """An ACK as it came, for the log."""
 
@@ -82,7 +105,7 @@ class Receipts:
         self._pushing = pushing
         self._spawn = spawn
         self._group_max = group_push_max_members
-        self._places: OrderedDict[int, Place] = OrderedDict()
+        self._places = Places()
         self._authors: OrderedDict[str, deque[tuple[int, int, str]]] = OrderedDict()  # seq, id, sender
         self._origins: dict[tuple[str, str], Origin] = {}  # who said "read", until it is committed
         self._sends = sends
@@ -114,22 +137,20 @@ class Receipts:
 
     def remember(self, message: Message) -> None:
         """A message or event was just committed: ACKs for it will come soon."""
-        places = self._places
         is_event = message.is_event
         saved_at = time.monotonic() if is_event else self._sends.committed_at  # events do not pass the committer
-        places[message.server_msg_id] = Place(message.conversation_id, message.seq, message.sender_id, saved_at)
-        if len(places) > PLACES_MAX:
-            places.popitem(last=False)
-        authors = self._authors.get(message.conversation_id)
+        name = intern(message.conversation_id)  # one text for all its messages
+        self._places.add(message.server_msg_id, Place(name, message.seq, intern(message.sender_id), saved_at))
+        authors = self._authors.get(name)
         if authors is None:
-            authors = self._authors[message.conversation_id] = deque(maxlen=AUTHORS_EACH)
+            authors = self._authors[name] = deque(maxlen=AUTHORS_EACH)
             if len(self._authors) > AUTHORS_MAX:
                 self._authors.popitem(last=False)
         is_late = bool(authors) and authors[-1][0] > message.seq  # through HTTP one hears of it a moment later
         # nobody is told that an event was read
         authors.append((message.seq, message.server_msg_id, "" if is_event else message.sender_id))
         if is_late:
-            self._authors[message.conversation_id] = deque(sorted(authors), AUTHORS_EACH)
+            self._authors[name] = deque(sorted(authors), AUTHORS_EACH)
 
     def last_seq(self, conversation_id: str) -> int:
         """The highest seq that this instance has told of, as far as it remembers; 0 when it does not."""
@@ -173,8 +194,8 @@ class Receipts:
             self._note(name, said)
         if kind == "read":
             self.said(connection, name, seq)
-        elif said.server_msg_id is not None and said.server_msg_id in self._places:
-            self._delivery.observe(time.monotonic() - self._places[said.server_msg_id].saved_at)
+        elif said.server_msg_id is not None and (place := self._places.get(said.server_msg_id)) is not None:
+            self._delivery.observe(time.monotonic() - place.saved_at)
 
     async def _judge(self, connection: Connection, command: commands.Ack) -> tuple[Said, str, int]:
         user_id = connection.session.user_id
