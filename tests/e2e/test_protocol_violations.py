@@ -22,7 +22,7 @@ VIOLATIONS: list[tuple[str | bytes, str]] = [
     ('{"type":"PING"} {"type":"PING"}', "bad_json"),
     ("[" * 60_000, "bad_json"),
     ('{"a":' * 10_000 + "1" + "}" * 10_000, "bad_json"),
-    ('{"type":"PING","x":"\\ud800"}', "bad_json"),
+    ('{"type":"PING","x":"\\ud8"}', "bad_json"),
     (b"binary", "bad_json"),
     (b'{"type":"PING"}', "bad_json"),
     ("{}", "missing_type"),
@@ -53,6 +53,16 @@ async def test_what_can_be_read_of_it_is_echoed(server: ServerProcess) -> None:
         await ann.expect_error("unknown_type", clientMsgId="c1", serverMsgId="7")
         await ann.send({"clientMsgId": "c2"})
         await ann.expect_error("missing_type", clientMsgId="c2")
+
+
+async def test_half_an_emoji_is_refused_and_no_violation_however_often_it_is_tried(server: ServerProcess) -> None:
+    async with meet(server, "ann", "ben") as (ann, ben):
+        cut = ann.message(ben, "\ud83d", clientMsgId="cut")
+        for _ in range(6):
+            await ann.send_raw(json.dumps(cut))
+            await ann.expect_error("bad_content", clientMsgId="cut")
+        await ann.say(ben, "\U0001f600")
+        await ben.expect("SINGLE_CHAT", body="\U0001f600")
 
 
 async def close_by_violations(client: Client) -> None:
