@@ -10,8 +10,8 @@ from e2e import test_groups_live
 from harness.chat import Client, meet
 from harness.cluster import Cluster, suite
 
-pytestmark = [pytest.mark.servers, pytest.mark.xdist_group("three-on-postgresql")]
-globals().update(suite(test_groups_live, "server"))
+pytestmark = [pytest.mark.servers, pytest.mark.xdist_group("three")]
+globals().update(suite(test_groups_live))
 
 
 async def test_who_is_let_in_while_messages_flow_gets_the_sync_entry_first_and_then_all(server: Cluster) -> None:
@@ -47,8 +47,3 @@ async def test_who_is_let_in_while_messages_flow_gets_the_sync_entry_first_and_t
             max(frame["msgSeq"] for frame in test_groups_live.of_group(dan, group)[1:] if "msgSeq" in frame)
             == removed["msgSeq"]
         )
-
-
-@pytest.fixture(scope="module")
-def server(three_on_postgresql: Cluster) -> Cluster:
-    return three_on_postgresql

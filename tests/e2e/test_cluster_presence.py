@@ -10,8 +10,8 @@ from e2e import test_typing_and_presence
 from harness.chat import meet
 from harness.cluster import Cluster, suite
 
-pytestmark = [pytest.mark.servers, pytest.mark.xdist_group("three-on-mariadb")]
-globals().update(suite(test_typing_and_presence, "server"))
+pytestmark = [pytest.mark.servers, pytest.mark.xdist_group("three")]
+globals().update(suite(test_typing_and_presence))
 
 
 async def test_who_is_blocked_types_unseen(server: Cluster) -> None:
@@ -23,8 +23,3 @@ async def test_who_is_blocked_types_unseen(server: Cluster) -> None:
         await ann.send({"type": "TYPING", "to": ben.user_id, "on": True})
         await ann.settle()
         await ben.expect_nothing("TYPING")
-
-
-@pytest.fixture(scope="module")
-def server(three_on_mariadb: Cluster) -> Cluster:
-    return three_on_mariadb

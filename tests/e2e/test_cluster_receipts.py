@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 
 from e2e import test_receipts
-from harness.cluster import Cluster, suite
+from harness.cluster import suite
 
-pytestmark = [pytest.mark.servers, pytest.mark.xdist_group("three-on-postgresql")]
-globals().update(suite(test_receipts, "server"))
-
-
-@pytest.fixture(scope="module")
-def server(three_on_postgresql: Cluster) -> Cluster:
-    return three_on_postgresql
+pytestmark = [pytest.mark.servers, pytest.mark.xdist_group("three")]
+globals().update(suite(test_receipts))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Iterator
 
@@ -11,9 +12,10 @@ import pytest
 from e2e import test_session_policies
 from harness.chat import world
 from harness.cluster import Cluster, cluster, suite
+from harness.engines import SERVER_ENGINES
 
-pytestmark = [pytest.mark.servers, pytest.mark.xdist_group("three-on-mariadb")]
-globals().update(suite(test_session_policies, "server", "single_server", "platform_server"))
+pytestmark = [pytest.mark.servers, pytest.mark.xdist_group("three")]
+globals().update(suite(test_session_policies, "single_server", "platform_server"))
 
 
 async def test_of_many_newcomers_at_once_one_stays_and_nobody_is_refused(single_server: Cluster) -> None:
@@ -36,18 +38,16 @@ async def test_of_many_newcomers_at_once_one_stays_and_nobody_is_refused(single_
         assert last.seen("ERROR") == []
 
 
-@pytest.fixture(scope="module")
-def server(three_on_mariadb: Cluster) -> Cluster:
-    return three_on_mariadb
+LONG = bool(os.environ.get("NEXO_LONG_TESTS"))
 
 
-@pytest.fixture(scope="module")
-def single_server() -> Iterator[Cluster]:
-    with cluster("mariadb", session__policy="single") as running:
+@pytest.fixture(scope="module", params=list(SERVER_ENGINES) if LONG else ["mariadb"])
+def single_server(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    with cluster(request.param, session__policy="single") as running:
         yield running
 
 
-@pytest.fixture(scope="module")
-def platform_server() -> Iterator[Cluster]:
-    with cluster("postgresql", session__policy="per_platform") as running:
+@pytest.fixture(scope="module", params=list(SERVER_ENGINES) if LONG else ["postgresql"])
+def platform_server(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    with cluster(request.param, session__policy="per_platform") as running:
         yield running

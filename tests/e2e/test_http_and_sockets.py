@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-
 import pytest
 
 from harness.chat import Refused, meet, world
@@ -92,13 +90,10 @@ async def test_the_routes_of_seed_002_show_only_what_one_may_see(server: ServerP
 async def test_what_is_told_is_what_is_in_the_database(server: ServerProcess) -> None:
     async with meet(server, "ann", "ben") as (ann, ben):
         ack = await ann.say(ben, "kept", extra={"k": [1]})
-        with sqlite3.connect(f"file:{server.database}?mode=ro", uri=True) as database:
-            found = database.execute(
-                "SELECT m.server_msg_id,m.seq,m.sender_id,m.client_msg_id,m.msg_type,m.content,m.extra,m.status,"
-                "m.send_at FROM messages m JOIN conversations c ON c.id=m.conv WHERE c.conversation_id=?",
-                (ack["conversationId"],),
-            ).fetchall()
-        database.close()
+        found = server.select(
+            "SELECT m.server_msg_id,m.seq,m.sender_id,m.client_msg_id,m.msg_type,m.content,m.extra,m.status,m.send_at "
+            f"FROM messages m JOIN conversations c ON c.id=m.conv WHERE c.conversation_id='{ack['conversationId']}'"
+        )
         assert found == [
             (int(ack["serverMsgId"]), 1, ann.user_id, ack["clientMsgId"], 1, '"kept"', '{"k":[1]}', 0, ack["ts"])
         ]

@@ -23,10 +23,6 @@ def forged(tokens: Tokens, secret: str, **changes: object) -> str:
     return jwt.encode(claims | changes, secret, "HS256")
 
 
-def secret_of(server: ServerProcess) -> str:
-    return (server.data / "secret").read_text().strip()
-
-
 async def test_a_token_in_the_authorization_header_signs_in_without_auth(server: ServerProcess) -> None:
     async with world(server) as here:
         ann = await here.person("ann")
@@ -86,7 +82,7 @@ async def test_wrong_and_forged_tokens_are_unauthorized(server: ServerProcess) -
             assert await client.expect_close() in DO_NOT_RECONNECT
         client = await ann.open()
         # genuine, but it names a session of somebody else
-        mixed = forged(ann.tokens, secret_of(server), user_id=ben.user_id)
+        mixed = forged(ann.tokens, server.secret, user_id=ben.user_id)
         await client.send({"type": "AUTH", "token": mixed})
         await client.expect("AUTH_FAIL", reason="session_invalid")
         assert await client.expect_close() in DO_NOT_RECONNECT
@@ -96,7 +92,7 @@ async def test_an_expired_token_says_so_and_the_client_may_come_back(server: Ser
     async with world(server) as here:
         ann = await here.person("ann")
         client = await ann.open()
-        old = forged(ann.tokens, secret_of(server), exp=int(time.time()) - 1)
+        old = forged(ann.tokens, server.secret, exp=int(time.time()) - 1)
         await client.send({"type": "AUTH", "token": old})
         await client.expect("AUTH_FAIL", reason="token_expired")
         assert await client.expect_close() in RECONNECT
@@ -232,7 +228,7 @@ async def test_another_users_token_in_reauth_closes_the_socket(server: ServerPro
 
 async def test_an_expired_token_in_reauth_fails_and_closes(server: ServerProcess) -> None:
     async with meet(server, "ann") as (ann,):
-        old = forged(ann.me.tokens, secret_of(server), exp=int(time.time()) - 1)
+        old = forged(ann.me.tokens, server.secret, exp=int(time.time()) - 1)
         await ann.send({"type": "REAUTH", "token": old})
         await ann.expect("AUTH_FAIL", reason="token_expired")
         assert await ann.expect_close() in RECONNECT

@@ -17,7 +17,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Self
 
-from harness import processes
+import pytest
+
+from harness import processes, sql
 from harness.migrated import migrated_database
 from harness.server_process import NEXO, ServerProcess, environment
 from harness.servers import Redis
@@ -64,6 +66,18 @@ class Cluster:
         return self._next().ws_address
 
     @property
+    def port(self) -> int:
+        return self._next().port
+
+    @property
+    def secret(self) -> str:
+        return SECRET
+
+    def select(self, statement: str) -> list[tuple[Any, ...]]:
+        """What a statement finds in the database."""
+        return sql.execute(self.store_url, statement)
+
+    @property
     def output(self) -> str:
         return "\n".join(instance.output for instance in self.instances)
 
@@ -108,12 +122,20 @@ def cpu_s(server: ServerProcess) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.fixture(scope="session")
+def on_three(three: Cluster) -> Cluster:
+    return three
+
+
 def suite(module: ModuleType, *fixtures: str) -> dict[str, Any]:
-    """The tests of a module that use one of these fixtures, and whatever else it defines: a module that takes all
-    of it into its own names and defines the fixtures anew runs them once more, against something else."""
-    return {
+    """The tests of a module that use one of these fixtures (`server` when none is named), and whatever else it
+    defines: a module that takes all of it into its own names runs them once more, against three instances. Other
+    fixtures than `server` it defines anew."""
+    wanted = set(fixtures) | {"server"}
+    taken = {
         name: value
         for name, value in vars(module).items()
         if not name.startswith("__")
-        and (not name.startswith("test_") or set(inspect.signature(value).parameters) & set(fixtures))
+        and (not name.startswith("test_") or set(inspect.signature(value).parameters) & wanted)
     }
+    return taken | {"server": on_three}

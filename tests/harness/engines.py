@@ -1,7 +1,7 @@
 """Which database engine ran how many tests; in CI every engine must have run some.
 
-A test belongs to an engine through the parameter `engine_name`. When a run has several workers, each has
-servers of its own and tells the process that prints the summary about them.
+A test belongs to an engine through the parameter `engine_name`, or `three` (a cluster on that engine). When a run
+has several workers, each has servers of its own and tells the process that prints the summary about them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ ENGINES = ("sqlite", *SERVER_ENGINES)
 
 def engine_of(item: pytest.Item) -> str | None:
     callspec = getattr(item, "callspec", None)
-    return callspec.params.get("engine_name") if callspec else None
+    if callspec is None:
+        return None
+    engine: str | None = callspec.params.get("engine_name") or callspec.params.get("three")
+    return engine
 
 
 def _servers_seen() -> dict[str, dict[str, str]]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from harness import processes
 
@@ -93,6 +94,16 @@ class ServerProcess:
     @property
     def database(self) -> Path:
         return self.data / "nexo.db"
+
+    @property
+    def secret(self) -> str:
+        """What it signs tokens with."""
+        return str(self.settings.get("auth__secret") or (self.data / "secret").read_text().strip())
+
+    def select(self, statement: str) -> list[tuple[Any, ...]]:
+        """What a statement finds in its database."""
+        with contextlib.closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)) as database:
+            return database.execute(statement).fetchall()
 
     @property
     def pid(self) -> int:

@@ -26,7 +26,8 @@ class ByFileAndEngine(LoadScopeScheduling):  # type: ignore[misc]
     def _split_scope(self, nodeid: str) -> str:
         file, _, rest = nodeid.partition("::")
         engine = _ENGINE.search(rest)
-        return _group_of(file) or (f"{file}:{engine[1]}" if engine else file)
+        together = _group_of(file) or file
+        return f"{together}:{engine[1]}" if engine else together
 
 
 @cache
