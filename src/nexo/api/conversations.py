@@ -55,10 +55,9 @@ async def update(services: Services, caller: Caller, request: requests.UpdateCon
 
 
 async def mark_read(services: Services, caller: Caller, request: requests.MarkRead) -> MarkedRead:
-    seq = None if request.seq is UNSET else int(request.seq)
-    last_msg_id = given(request.last_msg_id)
+    seq = None if request.seq is None else int(request.seq)
     read_seq, unread = await services.telling.mark_read(
-        caller.user_id, request.conversation_id, seq=seq, last_msg_id=last_msg_id
+        caller.user_id, request.conversation_id, seq=seq, last_msg_id=request.last_msg_id
     )
     return MarkedRead(request.conversation_id, read_seq, unread)
 

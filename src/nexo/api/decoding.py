@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -53,9 +54,8 @@ def body_decoder(request: type[Request]) -> Decode:
             return decode(body)
         except msgspec.ValidationError as error:
             _refuse(error, names)
-        # numbers of thousands of digits, bytes that are no UTF-8, brackets without end
         except (msgspec.DecodeError, ValueError, RecursionError):
-            raise NexoError("bad_json") from None
+            _refuse_unstorable(body, names)
 
     return decode_body
 
@@ -98,16 +98,29 @@ def find_client_msg_id(body: bytes) -> str | None:
     try:
         return _decode_echo(body).client_msg_id
     except (msgspec.DecodeError, ValueError, RecursionError):
-        return _find_leniently(body)
+        found = (_read_loosely(body) or {}).get("client_msg_id")
+        return found if isinstance(found, str) and found.isascii() else None
 
 
-def _find_leniently(body: bytes) -> str | None:
-    """Half a surrogate or NaN is refused as JSON, and still the rest can be read."""
+def _read_loosely(body: bytes) -> dict[str, Any] | None:
+    """An object in JSON, or in what looks like it but cannot be stored: with lone surrogates, and with numbers that
+    are endless or not finite."""
     try:
-        found = json.loads(body)["client_msg_id"]
-    except (ValueError, LookupError, TypeError, RecursionError):
+        found = json.loads(body.decode(), parse_int=lambda digits: int(digits) if len(digits) <= 20 else math.inf)
+    except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, str) and found.isascii() else None
+    return found if isinstance(found, dict) else None
+
+
+def _refuse_unstorable(body: bytes, names: dict[str, str]) -> NoReturn:
+    for name, value in (_read_loosely(body) or {}).items():
+        try:
+            json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        except (ValueError, RecursionError):
+            field = name if name in names else "A field"  # an unknown name may be unfit to be told
+            detail = f"{field} has a lone surrogate, or a number that is endless or not finite"
+            _refuse_field(names.get(name, ""), "bad", detail)
+    raise NexoError("bad_json") from None
 
 
 def _pairs(query: bytes) -> list[tuple[str, str]]:

@@ -38,7 +38,7 @@ async def send(services: Services, caller: Caller, request: requests.Send) -> Se
         group_id=request.group_id,
         msg_type=request.msg_type,
         content=request.content,
-        mentions=request.mentions,
+        mentions=request.mentions or (),
         reply_to=request.reply_to,
         extra=request.extra,
     )

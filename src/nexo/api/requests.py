@@ -120,7 +120,7 @@ class Send(Request, frozen=True):
     recv_id: UserId | None = None
     group_id: GroupId | None = None
     msg_type: Annotated[int, _form(minimum=1, maximum=7)] = 1
-    mentions: Annotated[list[str], _form(maxItems=100)] = []
+    mentions: Annotated[list[str], _form(maxItems=100)] | None = None
     reply_to: MessageId | None = None
     extra: Any = None
     send_id: UserId | None = None
@@ -193,8 +193,8 @@ class MarkRead(Request, frozen=True):
     """Up to `seq`, or to the message `last_msg_id`."""
 
     conversation_id: ConversationId
-    seq: BodySeq | UnsetType = UNSET
-    last_msg_id: MessageId | UnsetType = UNSET
+    seq: BodySeq | None = None
+    last_msg_id: MessageId | None = None
 
 
 # -- groups ----------------------------------------------------------------------------------------------
@@ -225,10 +225,12 @@ class DecideJoin(Request, frozen=True):
 
 
 class Invite(Request, frozen=True):
+    """Whom nobody knows is skipped, also by an id that nobody can have."""
+
     error_names: ClassVar[dict[str, str]] = {"user_ids": "member_ids"}
 
     group_id: GroupId
-    user_ids: list[UserId]
+    user_ids: list[str]
 
 
 class WhichMember(Request, frozen=True):

@@ -99,6 +99,36 @@ def test_the_client_msg_id_is_found_beside_anything() -> None:
         assert find_client_msg_id(body) is None
 
 
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (b'"content":"\\ud800"', "bad_content"),
+        (b'"content":{"a":[NaN]}', "bad_content"),
+        (b'"content":"x","extra":-Infinity', "bad_extra"),
+        (b'"content":"x","mentions":["\\udfff"]', "bad_mentions"),
+        (b'"content":"x","extra":' + b"9" * 5000, "bad_extra"),
+        (b'"content":"x","other":"\\ud800"', "bad_request"),
+        (b'"content":"x","\\udfff":"\\ud800"', "bad_request"),
+        (b'"content":"x","extra":' + b"[" * 5000, "bad_json"),
+        (b'"content":"\xff"', "bad_json"),
+    ],
+)
+def test_what_no_engine_could_keep_is_told_by_the_field_that_has_it(body: bytes, error: str) -> None:
+    with pytest.raises(NexoError) as refused:
+        body_decoder(requests.Send)(b'{"client_msg_id":"1",' + body + b"}")
+    assert refused.value.name == error
+    assert refused.value.detail.encode()  # can be told
+
+
+def test_null_may_stand_for_what_is_left_out_of_a_message_and_of_a_mark() -> None:
+    sent = {"client_msg_id": "1", "content": "x", "recv_id": "bob"}
+    nulls = {"group_id": None, "mentions": None, "reply_to": None, "extra": None}
+    decode = body_decoder(requests.Send)
+    assert decode(json.dumps(sent | nulls).encode()) == decode(json.dumps(sent).encode())
+    read = body_decoder(requests.MarkRead)(b'{"conversation_id":"x","seq":1,"last_msg_id":null}')
+    assert read == requests.MarkRead("x", seq=1)
+
+
 def test_seqs_are_taken_as_numbers_and_as_strings() -> None:
     decode = body_decoder(requests.MarkRead)
     for seq in ("5", '"5"', '"005"'):
