@@ -142,6 +142,19 @@ def test_a_sound_store_is_silent(lively: Lively) -> None:
     assert report.messages == len(lively.rows["messages"])
 
 
+def test_how_much_there_is_is_known_before_it_is_joined(lively: Lively, engine_name: str) -> None:
+    """PostgreSQL joins what it never counted row by row, which takes minutes after a burst of messages."""
+    find(lively.url)
+    if engine_name == "postgresql":
+        counted = with_connection(
+            lively.url,
+            lambda connection: connection.execute(
+                text("SELECT reltuples FROM pg_class WHERE oid='messages'::regclass")
+            ).scalar(),
+        )
+        assert counted == len(lively.rows["messages"])
+
+
 # -- values that follow from others ----------------------------------------------------------------------
 
 OF_CONVERSATIONS = {
