@@ -21,6 +21,7 @@ Nexo, a self-hosted instant-messaging server.
   make test        everything: style, types, and all tests against MariaDB, PostgreSQL and Redis
   make test-fast   only the tests that need no database server and no process of their own, under a minute
 
+  make coverage    the tests again, with the lines and branches that none of them reaches
   make lint        style and types
   make format      put the code into the project's format
   make docs        write the generated pages of docs/ anew
@@ -40,7 +41,7 @@ run: $(RUN_READY)
 
 .PHONY: test
 test: $(TEST_READY) services lint
-	$(BIN)/pytest $(SPREAD) --cov --cov-report=term:skip-covered $(PYTEST_ARGS) || { \
+	$(BIN)/pytest $(SPREAD) --durations=15 $(PYTEST_ARGS) || { \
 	  code=$$?; [ $$code -eq 1 ] || exit $$code; \
 	  echo; echo "What failed beside other tests is tried once more, by itself:"; \
 	  $(BIN)/pytest --last-failed --last-failed-no-failures none $(PYTEST_ARGS); }
@@ -48,6 +49,11 @@ test: $(TEST_READY) services lint
 .PHONY: test-fast
 test-fast: $(TEST_READY)
 	$(BIN)/pytest $(SPREAD) -m "not servers and not slow" $(PYTEST_ARGS)
+
+# Apart: to be watched makes whatever is computed in the tests' own process slower by half.
+.PHONY: coverage
+coverage: $(TEST_READY) services
+	$(BIN)/pytest $(SPREAD) --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: $(TEST_READY)
