@@ -282,7 +282,8 @@ async def test_capacity_is_searched_for(server: ServerProcess) -> None:
     )  # fmt: skip
     assert code == 1
     assert result["verdict"]["reasons"] == ["saved p50 ≤ 0.001 ms did not hold at any rate that was tried"]
-    assert result["plan"]["rate"] < 2
+    # on a machine so busy that the generator itself was late, the search ends there, and says so
+    assert result["plan"]["rate"] < 2 or result["trials"][-1]["was_generator"]
     assert [trial["held"] for trial in result["trials"]] == [False] * len(result["trials"])
 
 
