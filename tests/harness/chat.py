@@ -132,6 +132,10 @@ class Site(Protocol):
     def ws_address(self) -> str: ...
 
 
+class Closable(Protocol):
+    async def close(self) -> None: ...
+
+
 class World:
     """A server, and everybody who talks to it in one test."""
 
@@ -139,6 +143,7 @@ class World:
         self.server = server
         self.http = http
         self.clients: list[Client] = []
+        self.speakers: list[Closable] = []  # of whatever dialect
 
     async def call(self, method: str, path: str, **options: Any) -> Any:
         response = await self.http.request(method, self.server.address + path, **options)
@@ -161,7 +166,9 @@ class World:
         return found
 
     async def close(self) -> None:
+        """Nobody stays: a loop with an open connection does not end while a failed test still holds on to it."""
         await asyncio.gather(*(client.close() for client in self.clients))
+        await asyncio.gather(*(speaker.close() for speaker in self.speakers), return_exceptions=True)
 
 
 @contextlib.asynccontextmanager

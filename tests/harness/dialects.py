@@ -246,6 +246,7 @@ class Speaker(ABC):
             **options,
         )
         self._reader = asyncio.create_task(self._read())
+        self.person.world.speakers.append(self)
 
     async def _read(self) -> None:
         try:
@@ -650,6 +651,15 @@ class CommandSpeaker(Speaker):
             return next((frame["data"] for frame in self.frames if frame["cmd"] == cmd), None)
 
         return await self._wait(look, cmd)
+
+    async def all_pushed(self, cmd: str, count: int) -> list[Frame]:
+        """The data of the pushes of that name, once there are so many."""
+
+        def look() -> list[Frame] | None:
+            found = [frame["data"] for frame in self.frames if frame["cmd"] == cmd]
+            return found if len(found) >= count else None
+
+        return await self._wait(look, f"{count} of {cmd}")
 
     def _chat(self, data: Frame) -> str:
         if "group_id" in data:
