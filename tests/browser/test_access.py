@@ -229,7 +229,6 @@ def test_arriving_messages_are_announced_once(town: dict[str, str], people: Peop
     expect(window.page.locator("#polite")).to_have_text("Jonas Weber: Can you hear me?")
 
 
-@pytest.mark.skipif(not os.environ.get("NEXO_PICTURES"), reason="NEXO_PICTURES=1 writes the picture of the README")
 def test_the_picture_of_the_readme(town: dict[str, str], people: People, api: Api) -> None:
     jonas = people.window().sign_in("jonas").chat("Opening Week")
     priya = people.window().sign_in("priya").chat("Opening Week")
@@ -246,6 +245,7 @@ def test_the_picture_of_the_readme(town: dict[str, str], people: People, api: Ap
     jonas.field.press_sequentially("North")
     expect(window.page.locator(".typing-row.on")).to_be_visible()
     window.picture("chat")
-    target = Path(__file__).parents[2] / "docs" / "images" / "chat.png"
-    target.parent.mkdir(exist_ok=True)
-    shutil.copy(PICTURES / "chat.png", target)
+    if os.environ.get("NEXO_PICTURES"):  # looked at by whoever asked for it, then committed
+        target = Path(__file__).parents[2] / "docs" / "images" / "chat.png"
+        target.parent.mkdir(exist_ok=True)
+        shutil.copy(PICTURES / "chat.png", target)
