@@ -16,7 +16,6 @@ AT_ALL = "@all"  # stands for every member in `mentions`; for that reason nobody
 CANARY_IDS = ("nexo.canary", "nexo.canary.echo")  # send and receive the message of /readyz
 
 _USER_ID = re.compile(r"[A-Za-z0-9._@-]{1,64}")
-_CLIENT_MSG_ID = re.compile(r"[!-~](?:[ -~]{0,62}[!-~])?")
 _GROUP_ID = re.compile(r"g_[A-Za-z0-9]{12}")
 _ALPHANUMERIC = string.ascii_letters + string.digits
 
@@ -33,7 +32,9 @@ def check_user_id(value: str, field: str = "user_id") -> None:
 def check_client_msg_id(value: str) -> None:
     if not value:
         raise NexoError("missing_client_msg_id")
-    if _CLIENT_MSG_ID.fullmatch(value) is None:
+    # asked for every send: a regular expression takes three times as long
+    is_good = len(value) <= 64 and value.isascii() and value.isprintable()
+    if not is_good or value[0] == " " or value[-1] == " ":
         raise NexoError(
             "bad_client_msg_id", "client_msg_id must be 1-64 printable ASCII characters without outer spaces"
         )
@@ -107,12 +108,10 @@ def peer_in(conversation_id: str, user_id: str) -> str | None:
 
 def parse_server_msg_id(value: str | int, field: str = "server_msg_id") -> int:
     """Ids travel as strings; anything that is not a positive 63-bit number cannot exist."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        number = value
-    elif isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 19:
-        number = int(value)
+    if isinstance(value, str):
+        number = int(value) if value.isascii() and value.isdigit() and len(value) <= 19 else 0
     else:
-        raise NexoError(f"bad_{field}", f"{field} is a string of digits")
+        number = value if isinstance(value, int) and not isinstance(value, bool) else 0
     if not 0 < number < 1 << 63:
         raise NexoError(f"bad_{field}", f"{field} is a string of digits")
     return number
@@ -155,11 +154,13 @@ class IdGenerator:
             if now > self._last_ms:
                 self._last_ms, self._counter = now, -1
             ids: list[int] = []
-            while len(ids) < count:
+            while (missing := count - len(ids)) > 0:
                 if self._counter >= COUNTER_MAX:  # borrow from the future rather than wait
                     self._last_ms, self._counter = self._last_ms + 1, -1
-                self._counter += 1
-                ids.append(((self._last_ms - _EPOCH_MS) << 22) | self._node | self._counter)
+                some = min(missing, COUNTER_MAX - self._counter)
+                first = ((self._last_ms - _EPOCH_MS) << 22) | self._node | (self._counter + 1)
+                ids += range(first, first + some)
+                self._counter += some
             return ids
 
     @property

@@ -695,7 +695,7 @@ async def test_sending_goes_on_after_the_database_was_out_of_reach(core_url: str
 
 STATEMENTS_PER_SEND = {
     # find or lock the conversation and the sender; insert, count, step over own
-    "sqlite": {"single": 6, "group": 6, "mention": 9},
+    "sqlite": {"single": 6, "group": 8, "mention": 9},  # what the last sends left in memory is not looked for
     "mysql": {"single": 5, "group": 5, "mention": 6},
     "postgresql": {"single": 3, "group": 3, "mention": 4},
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 Slot = list[bytes | None]  # the place of an answer, empty until it is known
 
@@ -19,11 +20,17 @@ class Answers:
             queue = self._queues[name] = deque()
         queue.append(slot)
 
-    def fill(self, name: str, slot: Slot, payload: bytes) -> list[bytes]:
+    def fill(self, name: str, slot: Slot, payload: bytes) -> Sequence[bytes]:
         """What may leave now: this answer, if none before it is missing, and those that waited for it."""
-        slot[0] = payload
         queue = self._queues[name]
-        ready: list[bytes] = []
+        if queue[0] is not slot:
+            slot[0] = payload
+            return ()
+        queue.popleft()
+        if not queue:
+            del self._queues[name]
+            return (payload,)
+        ready = [payload]
         while queue and (first := queue[0][0]) is not None:
             ready.append(first)
             queue.popleft()

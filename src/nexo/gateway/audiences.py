@@ -67,6 +67,10 @@ class Audiences:
             return
         waiting.append((epoch, deliver, before))
 
+    def at_once(self, conversation_id: str, epoch: int) -> Audience | None:
+        """The members at `epoch` or later, if they are known and nothing in this conversation waits."""
+        return None if conversation_id in self._waiting else self.peek(conversation_id, epoch)
+
     def samples(self) -> Iterable[Sample]:
         yield f.CACHE(self._size, "audiences")
         yield f.CACHE_LIMIT(CACHED_MEMBERS_MAX, "audiences")

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from nexo.core.model import Sent, Session
 from nexo.gateway.connection import Connection
 from nexo.gateway.gateway import Gateway
-from nexo.ids import CANARY_IDS, now_ms
+from nexo.ids import CANARY_IDS
 from nexo.service.send import Sending
 from nexo.wire.registry import DIALECTS
 
@@ -62,7 +62,7 @@ class Canary:
         self._link.arrived.clear()
         self._gateway.hub.add(self._probe)
         try:
-            self._gateway.pushing.saved(Sent(sent.message, True, member_epoch=sent.member_epoch), None, now_ms())
+            self._gateway.pushing.saved(Sent(sent.message, True, member_epoch=sent.member_epoch), None)
             await self._link.arrived.wait()
         finally:
             self._gateway.hub.remove(self._probe)

@@ -13,21 +13,20 @@ import math
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 
 from nexo.core import commands, events
-from nexo.core.model import Draft, Sent, Session
+from nexo.core.model import Sent, Session
 from nexo.errors import NexoError
 from nexo.gateway.answers import Answers, Slot
 from nexo.gateway.handshake import encode_outcome
 from nexo.gateway.holds import Holds
-from nexo.gateway.rates import Rate, Rules
+from nexo.gateway.host import Host
+from nexo.gateway.rates import Rate
 from nexo.gateway.websocket import Link, text_frame
-from nexo.metrics.traffic import Traffic
 from nexo.ports import Outcome
 from nexo.wire.dialect import BadFrame, Dialect
 
@@ -40,47 +39,6 @@ QUEUED_MAX = 256  # requests of one connection that wait for those
 HELD_MAX = 1000  # pushes that wait for SYNC
 RESYNC_PAUSE_S = 5.0
 FOR_ALL = frozenset((commands.Register, commands.RefreshToken))  # need nobody signed in
-
-
-class Host(Protocol):
-    """What a connection needs of the gateway around it."""
-
-    rules: Rules
-    traffic: Traffic
-
-    def touch(self, connection: Connection) -> None:
-        """Have `flush` called at the end of this turn of the loop."""
-
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
-
-    def arrived(self, connection: Connection) -> None: ...
-
-    def gone(self, connection: Connection) -> None: ...
-
-    async def sign_in(self, connection: Connection, command: commands.Auth | commands.Login, ref: Any) -> None: ...
-
-    async def admit(self, connection: Connection, session: Session) -> None:
-        """The session was checked with the upgrade: go on from there."""
-
-    async def renew(self, connection: Connection, token: str) -> events.SignedIn:
-        """A newer token of the same user extends the connection."""
-
-    def charge_send(self, user_id: str) -> int:
-        """0, or the milliseconds to wait before this user may send again."""
-
-    def draft(self, user_id: str, command: commands.Send) -> Draft: ...
-
-    def submit(self, connection: Connection, draft: Draft, answer: Callable[[Outcome], None]) -> None: ...
-
-    def message_saved(self, sent: Sent, origin: object | None) -> None:
-        """Tell everybody else."""
-
-    def acknowledge(self, connection: Connection, command: commands.Ack, ref: Any) -> None: ...
-
-    async def perform(self, connection: Connection, command: commands.Command, ref: Any) -> None:
-        """Everything else: do it and answer."""
-
-    def typing(self, connection: Connection, command: commands.Typing) -> None: ...
 
 
 class Connection:
@@ -415,13 +373,13 @@ class Connection:
 
     def _answer_send(self, slot: Slot, name: str, client_msg_id: str, number: int, ref: Any, outcome: Outcome) -> None:
         event: events.Event
-        if isinstance(outcome, NexoError):
+        if isinstance(outcome, Sent):
+            event = events.Saved(outcome.message, outcome.content_changed)
+        elif isinstance(outcome, NexoError):
             if outcome.row.retry:
                 self._hold(name, client_msg_id, outcome, number)
             self.host.traffic.errors.add(outcome.name)
             event = events.Failed(outcome)
-        elif isinstance(outcome, Sent):
-            event = events.Saved(outcome.message, outcome.content_changed)
         else:
             event = outcome
         assert self._answers is not None
@@ -453,7 +411,8 @@ class Connection:
         self._write(text_frame(encode_outcome(error)))
 
     def push(self, frame: bytes) -> bool:
-        """Hand over a frame that others get too. Whether it is taken; what is not is made good by RESYNC."""
+        """Hand over a frame that others get too. Whether it is taken; what is not is made good by RESYNC.
+        It writes as `_write` does, without the call: this is done for every receiver of every message."""
         if self._held is not None:
             if len(self._held) < HELD_MAX:
                 self._held.append(frame)
@@ -464,7 +423,11 @@ class Connection:
             self._dirty = "slow_consumer"
             self.host.traffic.dropped["slow_consumer"] += 1
         elif not self.closing:
-            self._write(frame)
+            self._out.append(frame)
+            self._out_bytes += len(frame)
+            if not self._touched:
+                self._touched = True
+                self.host.touch(self)
             return True
         return False
 
@@ -581,7 +544,8 @@ class Connection:
     def _within_rate(self, rate: Rate, ref: Any, command: commands.Command | None) -> bool:
         wait_ms = rate.charge()
         if not wait_ms:
-            self._refused = max(0, self._refused - 1)
+            if self._refused:
+                self._refused -= 1
             return True
         self._refused += 2
         self.host.traffic.refusals.add("acks" if rate is self._acks else "frames")

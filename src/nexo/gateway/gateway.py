@@ -42,7 +42,6 @@ from nexo.ids import (
     group_conversation_id,
     is_conversation_id,
     is_group_id,
-    now_ms,
     single_conversation_id,
 )
 from nexo.metrics import families as f
@@ -233,7 +232,7 @@ class Gateway:
             return NexoError("too_many_requests", "Too many connections from this address", retry_after_ms=5000)
         return None
 
-    # -- for its connections (`connection.Host`) ----------------------------------------------------------------
+    # -- for its connections (`host.Host`) ----------------------------------------------------------------
 
     def touch(self, connection: Connection) -> None:
         if not self._touched:
@@ -381,7 +380,7 @@ class Gateway:
     def message_saved(self, sent: Sent, origin: object | None) -> None:
         if sent.fresh:
             self.receipts.remember(sent.message)
-        self.pushing.saved(sent, origin if isinstance(origin, (Connection, Address)) else None, now_ms())
+        self.pushing.saved(sent, origin if isinstance(origin, (Connection, Address)) else None)
 
     def message_provisional(self, message: Message, member_epoch: int, origin: Address | None) -> None:
         self.pushing.provisional(message, member_epoch, origin)

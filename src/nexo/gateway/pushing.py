@@ -15,7 +15,7 @@ import structlog
 
 from nexo.config.tree import Strategy
 from nexo.core import events
-from nexo.core.model import Kind, Message, Sent
+from nexo.core.model import FIRST_EVENT, Kind, Message, Sent
 from nexo.errors import NexoError
 from nexo.gateway.audiences import Audiences
 from nexo.gateway.connection import Connection
@@ -23,7 +23,7 @@ from nexo.gateway.elsewhere import Elsewhere
 from nexo.gateway.hub import Hub
 from nexo.gateway.turns import Turns
 from nexo.gateway.websocket import text_frame
-from nexo.ids import AT_ALL, peers_of
+from nexo.ids import AT_ALL, now_ms, peers_of
 from nexo.metrics import families as f
 from nexo.metrics.families import Sample
 from nexo.metrics.sending import SendMeter
@@ -50,9 +50,16 @@ def _with_peers(conversation_id: str, audience: Audience) -> Audience:
 class Frames:
     """The frames of one event, each encoded when the first connection of its kind needs it."""
 
+    __slots__ = ("_made", "_message", "plain")
+
     def __init__(self, message: Message) -> None:
         self._message = message
+        self.plain: dict[str, bytes] = {}  # by dialect: with the quote, and no flag
         self._made: dict[tuple[str, bool, bool, bool], bytes] = {}
+
+    def get_plain(self, dialect: Dialect) -> bytes:
+        frame = self.plain[dialect.name] = self.get(dialect, False, False, True)
+        return frame
 
     def get(self, dialect: Dialect, important: bool, silent: bool, quoted: bool) -> bytes:
         key = (dialect.name, important, silent, quoted)
@@ -95,14 +102,19 @@ class Pushing:
 
     # -- what happened -----------------------------------------------------------------------------------
 
-    def saved(self, sent: Sent, origin: Connection | Address | None, now_ms: int) -> None:
+    def saved(self, sent: Sent, origin: Connection | Address | None) -> None:
         """A send was answered: tell everybody else. A retry is pushed again only while its first push may
         have been lost with the first attempt."""
         message = sent.message
-        if not sent.fresh and now_ms - message.send_at > RETRY_PUSH_MS:
+        if not sent.fresh and now_ms() - message.send_at > RETRY_PUSH_MS:
             return
         since = self._sends.committed_at
         elsewhere = self._elsewhere
+        if elsewhere is None and not isinstance(origin, Address):
+            known = self._audiences.at_once(message.conversation_id, sent.member_epoch)
+            if known is not None:
+                self._deliver(message, known, origin, sent.quoted_seq, (), since)
+                return
         address = None
         if isinstance(origin, Address):
             address, origin = origin, self._connection_at(origin)
@@ -272,19 +284,31 @@ class Pushing:
         here = self._here(listeners)
         mode = self._mode(message, listeners, here)
         frames = Frames(message)
+        plain = frames.plain
         seq, mentions = message.seq, message.mentions
+        # most messages are the same for everybody
+        is_plain = mode == "push" and not mentions and quoted_seq is None
         everybody = mentions[:1] == (AT_ALL,)
         mentioned = important = False
         given = 0
+        connections_of = self._hub.of
         for user_id in here:
             listener = listeners[user_id]
             if seq < listener.from_seq:
+                continue
+            if is_plain and not listener.recv_msg_opt:
+                for connection in connections_of(user_id):
+                    if connection is not origin:
+                        given += 1
+                        dialect = connection.dialect
+                        if not connection.push(plain.get(dialect.name) or frames.get_plain(dialect)):
+                            self._log_not_taken(connection, message)
                 continue
             if mentions:
                 mentioned = user_id in mentions
                 important = (mentioned or everybody) and user_id != message.sender_id
             quoted = quoted_seq is None or listener.sees(quoted_seq)
-            for connection in self._hub.of(user_id):
+            for connection in connections_of(user_id):
                 if connection is not origin:
                     given += 1
                     self._give(connection, message, frames, listener, mode, important, mentioned, quoted)
@@ -305,7 +329,7 @@ class Pushing:
 
     def _mode(self, message: Message, listeners: dict[str, Listener], here: Collection[str]) -> str:
         rules = self._strategy
-        if message.group_id is None or message.is_event:
+        if message.msg_type >= FIRST_EVENT or not message.conversation_id.startswith("sg_"):
             return "push"
         if rules.mode != "auto":
             return rules.mode

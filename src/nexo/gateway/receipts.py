@@ -39,6 +39,7 @@ ORIGINS_MAX = 10_000
 CLOCKS_MAX = 20_000  # members whose time from delivered to read is taken
 ORIGIN_S = 5.0  # a cursor that was to be moved has been moved by then
 SEQ_MAX = 1 << 63
+COUNTED_AT_ONCE = 256
 
 
 class Place(Struct, frozen=True, gc=False):
@@ -113,6 +114,7 @@ class Receipts:
         self._acks = Tally(delivered=0, read=0)
         self._refused = Tally(delivered=0, read=0)
         self._delivery = Buckets()
+        self._delivered_in: list[float] = []  # not counted yet: many at once cost less
         self._reading = Buckets(LONG_SECONDS)
         self._unread: OrderedDict[tuple[str, str], tuple[int, float]] = OrderedDict()  # delivered seq, since when
         self._said: OrderedDict[tuple[str, str], Said] | None = None
@@ -124,6 +126,7 @@ class Receipts:
             yield f.ACKS(count, ack_type, "noted")
         for ack_type, count in self._refused.items():
             yield f.ACKS(count, ack_type, "refused")
+        self._count_deliveries()
         yield f.DELIVERY_SECONDS(self._delivery)
         yield f.READ_SECONDS(self._reading)
         for name, held, limit in (
@@ -175,10 +178,16 @@ class Receipts:
         if read_seq:
             self.said(connection, place.conversation_id, read_seq)
         else:  # the last read of the connection brought it: no need to ask the clock again
-            self._delivery.observe(connection.last_seen - place.saved_at)
+            self._delivered_in.append(connection.last_seen - place.saved_at)
+            if len(self._delivered_in) >= COUNTED_AT_ONCE:
+                self._count_deliveries()
         if self._said is not None:
             self._note(place.conversation_id, Said(connection, kind, int(server_msg_id), place.sender_id))
         return True
+
+    def _count_deliveries(self) -> None:
+        self._delivery.observe_all(self._delivered_in)
+        self._delivered_in.clear()
 
     async def acknowledge(self, connection: Connection, command: commands.Ack) -> None:
         """Any ACK, judged by what is in the database."""

@@ -50,6 +50,12 @@ class Buckets:
         self.counts[bisect_left(self.bounds, value)] += times
         self.total += value * times
 
+    def observe_all(self, values: Sequence[float]) -> None:
+        counts, bounds = self.counts, self.bounds
+        for value in values:
+            counts[bisect_left(bounds, value)] += 1
+        self.total += sum(values)
+
     def observe_ages(self, since: Sequence[float], now: float) -> None:
         """How long ago each of these moments is. Of many only some are looked at, evenly, and count for the
         others: who waits in one queue has waited about as long as the one before."""

@@ -95,7 +95,7 @@ class HotSql(Protocol):
     def find_past(self, keys: list[MemberKey]) -> Script[dict[MemberKey, list[tuple[int, int]]]]: ...
 
     def find_conversations(self, names: list[str]) -> Script[dict[str, Conversation]]:
-        """As they are, without a lock."""
+        """As they are, without a lock; not to be changed."""
 
     def find_countable(self, keys: list[SeqKey]) -> Script[dict[SeqKey, int]]:
         """How many countable messages there are up to each of these."""
@@ -270,7 +270,10 @@ def _store_open(
         if now_ms > send_at:
             send_at = now_ms
         conversation.last_send_at = send_at
-        mentions, at_all = _mark_mentions(draft, conversation, members, touched, mention_rows)
+        mentions: tuple[str, ...] = ()
+        at_all = False
+        if draft.mentions:
+            mentions, at_all = _mark_mentions(draft, conversation, members, touched, mention_rows)
         step_over_own(member, seq, conversation.countable, at_all)
         server_msg_id = next(ids) if draft.server_msg_id is None else draft.server_msg_id
         messages.append(
@@ -284,7 +287,7 @@ def _store_open(
                 draft.content,
                 draft.request_hash,
                 draft.reply_to,
-                rows.encode_mentions(mentions),
+                rows.encode_mentions(mentions) if mentions else None,
                 draft.extra,
                 send_at,
                 conversation.countable,
@@ -321,8 +324,6 @@ def _mark_mentions(
     mention_rows: list[tuple[Any, ...]],
 ) -> tuple[tuple[str, ...], bool]:
     """Count the mention for members only, and never for the sender."""
-    if not draft.mentions:
-        return (), False
     conv, seq = conversation.id, conversation.head_seq
     if draft.mentions[0] == AT_ALL:
         conversation.at_all_count += 1

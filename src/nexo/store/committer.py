@@ -100,10 +100,12 @@ class Committer:
         if self._under_way >= self._settings.queue_max:
             self.meter.queue_full += 1
             raise NexoError("server_busy", "Too many sends are waiting to be written", retry_after_ms=1000)
+        if not self._under_way:
+            self._idle.clear()
         self._under_way += 1
-        self._idle.clear()
         self._waiting.append(Pending(draft, answer, time.monotonic()))
-        self._wake.set()
+        if not self._ready:  # else a batch that has not begun yet will take it
+            self._wake.set()
         if self._expiry is None:
             self._expiry = asyncio.get_running_loop().call_later(self._settings.deadline_s, self._expire)
 
@@ -305,7 +307,10 @@ class Committer:
         meter = self.meter
         meter.committed_at = batch.committed_at
         for pending, outcome in zip(batch.items, outcomes, strict=True):
-            _call(pending, outcome)
+            try:  # as `_call` does it: one more call for each message counts here
+                pending.answer(outcome)
+            except Exception:
+                log.exception("answer_failed", client_msg_id=pending.draft.client_msg_id)
         self._done(len(outcomes))
         since = [pending.since for pending in batch.items]
         meter.decided(since, batch.begun_at, batch.committed_at)

@@ -42,8 +42,17 @@ class Advance(NamedTuple):
 
 
 class Advanced(NamedTuple):
+    """Rows as they are now. Look at them in the transaction only: the next one may change them."""
+
     changes: list[CursorChange]
-    members: dict[tuple[str, str], tuple[Member, Conversation]]  # as they are now
+    members: dict[MemberKey, Member]
+    conversations: dict[str, Conversation]
+
+
+class MarkedRead(NamedTuple):
+    changes: list[CursorChange]
+    read_seq: int
+    unread: int
 
 
 def advance(sql: HotSql, wanted: Sequence[Advance], earlier: dict[MemberKey, CursorChange]) -> Script[Advanced]:
@@ -65,11 +74,9 @@ def advance(sql: HotSql, wanted: Sequence[Advance], earlier: dict[MemberKey, Cur
     countable = yield from _countable(sql, keys, locked, conversations)
     changed: list[Member] = []
     changes: list[CursorChange] = []
-    members: dict[tuple[str, str], tuple[Member, Conversation]] = {}
     for key, member in locked.items():
         item = keys[key]
         conversation = conversations[item.conversation_id]
-        members[item.conversation_id, item.user_id] = (member, conversation)
         before = (member.delivered_seq, member.read_seq)
         upper = visible_head(member, conversation)
         read_seq = max(member.read_seq, min(item.read_seq, upper))
@@ -93,7 +100,17 @@ def advance(sql: HotSql, wanted: Sequence[Advance], earlier: dict[MemberKey, Cur
         changes.append(earlier[key])
     if changed:
         yield from sql.save_members(changed)
-    return Advanced(changes, members)
+    return Advanced(changes, locked, conversations)
+
+
+def mark_read(sql: HotSql, item: Advance, earlier: dict[MemberKey, CursorChange]) -> Script[MarkedRead | None]:
+    """Move one read cursor; None for one who never was a member."""
+    advanced = yield from advance(sql, [item], earlier)
+    conversation = advanced.conversations.get(item.conversation_id)
+    member = advanced.members.get((conversation.id, item.user_id)) if conversation is not None else None
+    if conversation is None or member is None:
+        return None
+    return MarkedRead(advanced.changes, member.read_seq, unread(member, conversation))
 
 
 def _countable(
@@ -248,13 +265,12 @@ class CursorWriter:
     async def mark_read(self, user_id: str, conversation_id: str, seq: int) -> tuple[int, int]:
         """Move the read cursor now; where it is and how much is unread, as committed."""
         item = Advance(conversation_id, user_id, seq, seq)
-        advanced = await self._database.change(partial(advance, self._sql, [item], {}))
-        if self.tell is not None and advanced.changes:
-            self.tell(advanced.changes)
-        if (conversation_id, user_id) not in advanced.members:
+        marked = await self._database.change(partial(mark_read, self._sql, item, {}))
+        if marked is None:
             raise NexoError("conversation_not_found")
-        member, conversation = advanced.members[conversation_id, user_id]
-        return member.read_seq, unread(member, conversation)
+        if self.tell is not None and marked.changes:
+            self.tell(marked.changes)
+        return marked.read_seq, marked.unread
 
     async def stop(self) -> None:
         if self._timer is not None:

@@ -30,6 +30,7 @@ class Mode(IntEnum):
     EACH = 3  # first row (or None) per parameter tuple; SQLite only, where a round trip costs nothing
     NOW = 4  # the clock that counts here, in milliseconds
     PROOF = 5  # did an earlier attempt of this script commit after all?
+    MARK = 6  # a value that is another one as soon as somebody else has written; SQLite only
 
 
 class Stmt(NamedTuple):
@@ -62,6 +63,7 @@ def proof(sql: str, *params: Any) -> Stmt:
 
 
 NOW = Stmt("", (), Mode.NOW)
+MARK = Stmt("PRAGMA data_version", (), Mode.MARK)
 
 
 class StoreError(Exception):

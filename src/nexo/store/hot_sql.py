@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from nexo.core.model import Conversation, Member
 from nexo.store import mysql, postgres, rows
 from nexo.store.batch import HotSql, Locked, MemberKey, SentKey, SentRow, SeqKey, Target
-from nexo.store.engine import NOW, Mode, Script, Stmt, do, many
+from nexo.store.engine import MARK, NOW, Mode, Script, Stmt, do, many
 from nexo.store.engine import rows as query
 
 T = TypeVar("T")
@@ -25,6 +25,7 @@ _SENT_ROW = f"request_hash,{rows.columns(rows.MESSAGE)}"
 _TARGET = "server_msg_id,conv,seq,sender_id,msg_type,content,status"
 _INSERT_MESSAGE = f"INSERT INTO messages ({rows.columns(rows.NEW_MESSAGE)}) VALUES "
 _INSERT_MENTION = "INSERT INTO mentions (conv,user_id,seq,sender_id) VALUES "
+REMEMBERED_MAX = 40_000  # rows of conversations and members, some 500 bytes each
 
 
 def _conversation_values(conversation: Conversation) -> tuple[int, ...]:
@@ -78,6 +79,9 @@ def _epochs(shards: list[int], lock: str) -> Script[dict[int, int]]:
 
 
 class SqliteHot:
+    """Rows that were locked by the last transactions are remembered: nobody else writes here, and if somebody does
+    (an administrator's command, another script of ours), the mark tells, and they are read again."""
+
     exclusive = True
     _conversation = f"SELECT {_CONVERSATION} FROM conversations WHERE conversation_id=?"
     _sent = f"SELECT {_SENT_ROW} FROM messages WHERE sender_id=? AND client_msg_id=?"
@@ -88,18 +92,40 @@ class SqliteHot:
     _grow = f"UPDATE conversations SET {_assignments(rows.CONVERSATION_SENT)} WHERE id=?"
     _step = f"UPDATE members SET {_assignments(rows.MEMBER_SENT)} WHERE conv=? AND user_id=?"
 
+    def __init__(self) -> None:
+        self._mark: Any = None  # of the database as it is remembered
+        self._conversations: dict[str, Conversation] = {}
+        self._members: dict[MemberKey, Member] = {}
+
     def lock_conversations(self, names: list[str], wait: bool) -> Script[Locked]:
-        found = yield Stmt(self._conversation, [(name,) for name in names], Mode.EACH)
+        conversations = yield from self.find_conversations(names)
         now_ms = yield NOW
-        return Locked(now_ms, {row[1]: Conversation(*row) for row in found if row}, set())
+        return Locked(now_ms, conversations, set())
+
+    def find_conversations(self, names: list[str]) -> Script[dict[str, Conversation]]:
+        mark = yield MARK
+        known = self._conversations
+        if mark != self._mark or len(known) + len(self._members) > REMEMBERED_MAX:
+            known.clear()
+            self._members.clear()
+            self._mark = mark
+        missing = [(name,) for name in names if name not in known]
+        if missing:
+            found = yield Stmt(self._conversation, missing, Mode.EACH)
+            known.update((row[1], Conversation(*row)) for row in found if row)
+        return {name: known[name] for name in names if name in known}
 
     def find_sent(self, keys: list[SentKey]) -> Script[dict[SentKey, SentRow]]:
         found = yield Stmt(self._sent, keys, Mode.EACH)
         return {key: SentRow(row[0], row[1:]) for key, row in zip(keys, found, strict=True) if row}
 
     def lock_members(self, keys: list[MemberKey]) -> Script[dict[MemberKey, Member]]:
-        found = yield Stmt(self._member, keys, Mode.EACH)
-        return {key: Member(*row) for key, row in zip(keys, found, strict=True) if row}
+        known = self._members
+        missing = [key for key in keys if key not in known]
+        if missing:
+            found = yield Stmt(self._member, missing, Mode.EACH)
+            known.update((key, Member(*row)) for key, row in zip(missing, found, strict=True) if row)
+        return {key: known[key] for key in keys if key in known}
 
     def lock_epochs(self, shards: list[int]) -> Script[dict[int, int]]:
         return (yield from _epochs(shards, ""))
@@ -114,16 +140,13 @@ class SqliteHot:
             found += yield query(self._past, *key)
         return _past(found)
 
-    def find_conversations(self, names: list[str]) -> Script[dict[str, Conversation]]:
-        found = yield Stmt(self._conversation, [(name,) for name in names], Mode.EACH)
-        return {row[1]: Conversation(*row) for row in found if row}
-
     def find_countable(self, keys: list[SeqKey]) -> Script[dict[SeqKey, int]]:
         found = yield Stmt("SELECT countable_no FROM messages WHERE conv=? AND seq=?", keys, Mode.EACH)
         return {key: row[0] for key, row in zip(keys, found, strict=True) if row}
 
     def save_members(self, members: list[Member]) -> Script[None]:
         yield many(self._step, [_member_values(item) for item in members])
+        self._mark = yield MARK
 
     def store(
         self,
@@ -137,6 +160,7 @@ class SqliteHot:
         yield many(self._step, [_member_values(item) for item in members])
         if mentions:
             yield many(f"{_INSERT_MENTION}(?,?,?,?)", mentions)
+        self._mark = yield MARK
 
 
 class _ServerHot(ABC):

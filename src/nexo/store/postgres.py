@@ -36,6 +36,9 @@ _LOST = (
 )
 
 
+KEPT = 2  # connections of each kind that do not go back to their pool, which takes several turns of the event loop
+
+
 class PostgresDriver:
     name = "postgresql"
 
@@ -44,6 +47,8 @@ class PostgresDriver:
         self._pool_size = pool_size
         self._lock_timeout_ms = lock_timeout_ms
         self._pools: dict[bool, Any] = {}
+        self._kept: dict[bool, list[Any]] = {False: [], True: []}
+        self._asking = {False: 0, True: 0}  # for a connection of the pool
 
     async def open(self) -> None:
         settings = {
@@ -60,11 +65,17 @@ class PostgresDriver:
         relaxed = {"statement_timeout": "10000", "default_transaction_read_only": "on"}
         for for_writing, extra in ((True, strict), (False, relaxed)):
             self._pools[for_writing] = await asyncpg.create_pool(
-                **self._target, min_size=1, max_size=self._pool_size, server_settings=settings | extra
+                **self._target,
+                min_size=1,
+                max_size=self._pool_size,
+                server_settings=settings | extra,
+                reset=_nothing,  # no statement of ours outlives its transaction
             )
 
     async def close(self) -> None:
-        for pool in self._pools.values():
+        for for_writing, pool in self._pools.items():
+            while self._kept[for_writing]:
+                await self._give_back(self._kept[for_writing].pop(), for_writing)
             try:
                 await asyncio.wait_for(pool.close(), 5)
             except TimeoutError:
@@ -72,9 +83,26 @@ class PostgresDriver:
         self._pools.clear()
 
     async def acquire(self, for_writing: bool) -> Any:
-        return await self._pools[for_writing].acquire()
+        kept = self._kept[for_writing]
+        while kept:
+            connection = kept.pop()
+            if _is_usable(connection):
+                return connection
+            self.abort(connection)  # its place in the pool is free again
+        self._asking[for_writing] += 1
+        try:
+            return await self._pools[for_writing].acquire()
+        finally:
+            self._asking[for_writing] -= 1
 
     async def release(self, connection: Any, for_writing: bool) -> None:
+        kept = self._kept[for_writing]
+        if not self._asking[for_writing] and len(kept) < KEPT and _is_usable(connection):
+            kept.append(connection)
+        else:
+            await self._give_back(connection, for_writing)
+
+    async def _give_back(self, connection: Any, for_writing: bool) -> None:
         try:
             await self._pools[for_writing].release(connection, timeout=2)
         except (*_LOST, TimeoutError):
@@ -113,3 +141,14 @@ class PostgresDriver:
         if isinstance(error, asyncpg.PostgresError):
             return StoreError(f"{type(error).__name__}: {error}")
         return None
+
+
+def _is_usable(connection: Any) -> bool:
+    try:
+        return not connection.is_closed() and not connection.is_in_transaction()
+    except asyncpg.InterfaceError:  # lost: the pool has taken it back by itself
+        return False
+
+
+async def _nothing(connection: Any) -> None:
+    pass

@@ -94,5 +94,5 @@ def message(row: Sequence[Any], conversation_id: str) -> Message:
     )
 
 
-def encode_mentions(mentions: tuple[str, ...]) -> str | None:
-    return _encode(mentions).decode() if mentions else None
+def encode_mentions(mentions: tuple[str, ...]) -> str:
+    return _encode(mentions).decode()

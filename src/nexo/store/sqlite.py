@@ -39,7 +39,12 @@ CHECKPOINT_LOOK_S = 0.1
 _TRANSIENT = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL}
 _UNIQUE = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
 
-Job = Callable[[sqlite3.Connection], None]
+
+class Connection(sqlite3.Connection):
+    rollbacks = 0  # so far
+
+
+Job = Callable[[Connection], None]
 
 
 def make_database_file(path: Path) -> None:
@@ -48,10 +53,15 @@ def make_database_file(path: Path) -> None:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
-def connect(path: Path, *, busy_ms: int = 2000) -> sqlite3.Connection:
+def connect(path: Path, *, busy_ms: int = 2000) -> Connection:
     # autocommit mode: transactions are begun and ended by us, and nobody else
     connection = sqlite3.connect(
-        path, isolation_level=None, timeout=busy_ms / 1000, cached_statements=512, check_same_thread=False
+        path,
+        isolation_level=None,
+        timeout=busy_ms / 1000,
+        cached_statements=512,
+        check_same_thread=False,
+        factory=Connection,
     )
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
@@ -61,7 +71,7 @@ def connect(path: Path, *, busy_ms: int = 2000) -> sqlite3.Connection:
     return connection
 
 
-def run_script(connection: sqlite3.Connection, script: Script[T], begin: str) -> T:
+def run_script(connection: Connection, script: Script[T], begin: str) -> T:
     """Drive a script to its end. The transaction begins with the first statement: none, none begun."""
     cursor = connection.cursor()
     begun = False
@@ -86,6 +96,8 @@ def run_script(connection: sqlite3.Connection, script: Script[T], begin: str) ->
             elif mode is Mode.MANY:
                 cursor.executemany(sql, params)
                 result = None
+            elif mode is Mode.MARK:  # written by another connection, by this one, or not written after all
+                result = (cursor.execute(sql).fetchone(), connection.total_changes, connection.rollbacks)
             else:
                 cursor.execute(sql, params)
                 result = None
@@ -95,6 +107,7 @@ def run_script(connection: sqlite3.Connection, script: Script[T], begin: str) ->
         return stop.value  # type: ignore[no-any-return]
     except BaseException as error:
         script.close()
+        connection.rollbacks += 1
         if connection.in_transaction:
             cursor.execute("ROLLBACK")
         if isinstance(error, sqlite3.Error):
@@ -102,10 +115,11 @@ def run_script(connection: sqlite3.Connection, script: Script[T], begin: str) ->
         raise
 
 
-def _commit(connection: sqlite3.Connection, cursor: sqlite3.Cursor) -> None:
+def _commit(connection: Connection, cursor: sqlite3.Cursor) -> None:
     try:
         cursor.execute("COMMIT")
     except sqlite3.Error as error:
+        connection.rollbacks += 1
         if connection.in_transaction:
             cursor.execute("ROLLBACK")
         raise _classified(error) from error
@@ -181,7 +195,7 @@ class SqliteEngine:
         # Threads only answer; what is measured is told here, on the loop.
         timing: list[Any] = []
 
-        def job(connection: sqlite3.Connection) -> None:
+        def job(connection: Connection) -> None:
             started = time.perf_counter()
             try:
                 script = make()
@@ -214,9 +228,7 @@ class Checkpointer:
     copies in turn: that is little, and then the log begins anew. It would grow for ever under constant load if
     nobody ever saw its end."""
 
-    def __init__(
-        self, connection: sqlite3.Connection, writer: sqlite3.Connection, writes: queue.SimpleQueue[Job | None]
-    ) -> None:
+    def __init__(self, connection: Connection, writer: Connection, writes: queue.SimpleQueue[Job | None]) -> None:
         self._connection = connection
         self._writer = writer
         self._writes = writes
@@ -242,7 +254,7 @@ class Checkpointer:
             self._connection.close()
 
 
-def checkpoint(connection: sqlite3.Connection) -> None:
+def checkpoint(connection: Connection) -> None:
     try:
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     except sqlite3.Error as error:  # a full disk: the log keeps what was committed, and it is tried again
@@ -266,7 +278,7 @@ def _answer(
         return
 
 
-def _work(connection: sqlite3.Connection, jobs: queue.SimpleQueue[Job | None]) -> None:
+def _work(connection: Connection, jobs: queue.SimpleQueue[Job | None]) -> None:
     try:
         while (job := jobs.get()) is not None:
             job(connection)

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from nexo.core import commands, events
-from nexo.core.model import Message, MsgType
+from nexo.core.model import FIRST_EVENT, Message, MsgType, Quote
 from nexo.core.shapes import is_important
 from nexo.errors import ERRORS, NexoError
 from nexo.ids import group_of
@@ -18,7 +18,7 @@ from nexo.wire.dialect import BadFrame
 from nexo.wire.reading import UNSTORABLE, read_object, unstorable_field
 
 
-class Frame(Struct, rename="camel"):
+class Frame(Struct, rename="camel", gc=False):
     """Any frame of a client: what a type does not use is ignored."""
 
     type: str | None = None
@@ -51,7 +51,7 @@ class Frame(Struct, rename="camel"):
     on: bool | None = None
 
 
-class Ref(Struct, frozen=True):
+class Ref(Struct, frozen=True, gc=False):
     """What an answer echoes."""
 
     client_msg_id: str | None = None
@@ -76,6 +76,17 @@ _PATH = re.compile(r"at `\$\.(\w+)")
 _decode = msgspec.json.Decoder(Frame).decode
 _encode = msgspec.json.Encoder().encode
 _RECALLED = int(MsgType.RECALLED)
+
+
+def _claims_another(frame: Frame, user_id: str) -> bool:
+    """Each way to say who sends is optional, and has to tell the truth."""
+    return not (
+        (frame.sender is None or frame.sender == user_id)
+        and (frame.sender_id is None or frame.sender_id == user_id)
+        and (frame.send_id is None or frame.send_id == user_id)
+        and (frame.sender_id_ is None or frame.sender_id_ == user_id)
+        and (frame.send_id_ is None or frame.send_id_ == user_id)
+    )
 
 
 def _ref_of(frame: Frame) -> Ref | None:
@@ -221,7 +232,7 @@ _COMMANDS: dict[str, Callable[[Frame], commands.Command]] = {
 }
 
 
-class MessageFrame(Struct, rename="camel"):
+class MessageFrame(Struct, rename="camel", gc=False):
     """A message, flat. `quote`, `recalledAt` and the flags are there only when they say something."""
 
     type: str
@@ -249,10 +260,14 @@ class MessageFrame(Struct, rename="camel"):
 
 def message_frame(message: Message, pushed: events.Pushed | None = None) -> MessageFrame:
     group_id = message.group_id
-    quote = message.quote if pushed is None or pushed.quoted else None
-    provisional = pushed is not None and pushed.provisional
+    quote = message.quote
+    important = silent = resend = provisional = False
+    if pushed is not None:
+        important, silent, resend, provisional = pushed.important, pushed.silent, pushed.resend, pushed.provisional
+        if not pushed.quoted:
+            quote = None
     return MessageFrame(
-        "GROUP_EVENT" if message.is_event else "SINGLE_CHAT" if group_id is None else "GROUP_CHAT",
+        "GROUP_EVENT" if message.msg_type >= FIRST_EVENT else "SINGLE_CHAT" if group_id is None else "GROUP_CHAT",
         str(message.server_msg_id),
         message.client_msg_id,
         message.conversation_id,
@@ -264,23 +279,25 @@ def message_frame(message: Message, pushed: events.Pushed | None = None) -> Mess
         Raw(message.content.encode()),
         message.mentions,
         None if message.reply_to is None else str(message.reply_to),
-        UNSET
-        if quote is None
-        else {
-            "serverMsgId": str(quote.server_msg_id),
-            "from": quote.sender_id,
-            "msgType": quote.msg_type,
-            "text": quote.text,
-        },
+        UNSET if quote is None else _quote(quote),
         None if message.extra is None else Raw(message.extra.encode()),
         message.status,
         UNSET if message.recalled_at is None else message.recalled_at,
-        True if pushed is not None and pushed.important else UNSET,
-        True if pushed is not None and pushed.silent else UNSET,
-        True if pushed is not None and pushed.resend else UNSET,
+        important or UNSET,
+        silent or UNSET,
+        resend or UNSET,
         provisional or UNSET,
         message.send_at,
     )
+
+
+def _quote(quote: Quote) -> dict[str, Any]:
+    return {
+        "serverMsgId": str(quote.server_msg_id),
+        "from": quote.sender_id,
+        "msgType": quote.msg_type,
+        "text": quote.text,
+    }
 
 
 class Envelope:
@@ -307,10 +324,8 @@ class Envelope:
                 if found.type.startswith("CALL_"):
                     _reserved(found)
                 raise BadFrame(NexoError("unknown_type", f"There is no type {found.type[:40]!r}"), ref, violation=True)
-            if user_id is not None:
-                for claimed in (found.sender, found.sender_id, found.send_id, found.sender_id_, found.send_id_):
-                    if claimed is not None and claimed != user_id:
-                        raise NexoError("identity_mismatch")
+            if user_id is not None and _claims_another(found, user_id):
+                raise NexoError("identity_mismatch")
             return build(found), ref
         except NexoError as error:
             raise BadFrame(error, ref, signs_in=build is _auth) from None
@@ -341,7 +356,7 @@ def _encode_recall_event(message: Message, resend: bool) -> bytes:
     return _encode(frame)
 
 
-class _SavedFrame(Struct, rename="camel"):
+class _SavedFrame(Struct, rename="camel", gc=False):
     type: str
     ack_type: str
     client_msg_id: str | None
@@ -472,7 +487,7 @@ def _encode_marked_read(event: events.MarkedRead, ref: Ref | None) -> bytes:
     )
 
 
-class _ReceiptFrame(Struct, rename="camel"):
+class _ReceiptFrame(Struct, rename="camel", gc=False):
     type: str
     ack_type: str
     conversation_id: str

@@ -132,6 +132,8 @@ class SqliteLink:
         self._connection = connection
 
     async def _run(self, work: Callable[[], T]) -> T:
+        """Work must not return a cursor: whoever drops it last would reset its statement, which is shared, while
+        another thread already runs that again."""
         # shielded: a statement in its thread cannot be stopped, and the connection is closed after it
         return await asyncio.shield(asyncio.to_thread(work))
 
@@ -139,11 +141,11 @@ class SqliteLink:
         return await self._run(lambda: self._connection.execute(sql, params).fetchall())
 
     async def do(self, sql: str, *params: Any) -> None:
-        await self._run(lambda: self._connection.execute(sql, params))
+        await self._run(lambda: self._connection.execute(sql, params).close())
 
     async def insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         sql = f"INSERT INTO {table} ({','.join(columns)}) VALUES ({','.join('?' * len(columns))})"
-        await self._run(lambda: self._connection.executemany(sql, rows))
+        await self._run(lambda: self._connection.executemany(sql, rows).close())
 
     async def columns(self, table: str) -> list[str]:
         return [row[0] for row in await self.read("SELECT name FROM pragma_table_info(?)", table)]
