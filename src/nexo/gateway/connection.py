@@ -53,7 +53,7 @@ class Connection:
     link: Link
     session: Session
 
-    def __init__(self, host: Host, dialect: Dialect, conn_id: str, remote: str) -> None:
+    def __init__(self, host: Host[Connection], dialect: Dialect, conn_id: str, remote: str) -> None:
         self.host = host
         self.dialect = dialect
         self.conn_id = conn_id

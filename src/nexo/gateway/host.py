@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from nexo.core import commands, events
 from nexo.core.model import Draft, Sent, Session
@@ -11,29 +11,28 @@ from nexo.gateway.rates import Rules
 from nexo.metrics.traffic import Traffic
 from nexo.ports import Outcome
 
-if TYPE_CHECKING:
-    from nexo.gateway.connection import Connection
+C_contra = TypeVar("C_contra", contravariant=True)  # the connection
 
 
-class Host(Protocol):
+class Host(Protocol[C_contra]):
     rules: Rules
     traffic: Traffic
 
-    def touch(self, connection: Connection) -> None:
+    def touch(self, connection: C_contra) -> None:
         """Have `flush` called at the end of this turn of the loop."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
 
-    def arrived(self, connection: Connection) -> None: ...
+    def arrived(self, connection: C_contra) -> None: ...
 
-    def gone(self, connection: Connection) -> None: ...
+    def gone(self, connection: C_contra) -> None: ...
 
-    async def sign_in(self, connection: Connection, command: commands.Auth | commands.Login, ref: Any) -> None: ...
+    async def sign_in(self, connection: C_contra, command: commands.Auth | commands.Login, ref: Any) -> None: ...
 
-    async def admit(self, connection: Connection, session: Session) -> None:
+    async def admit(self, connection: C_contra, session: Session) -> None:
         """The session was checked with the upgrade: go on from there."""
 
-    async def renew(self, connection: Connection, token: str) -> events.SignedIn:
+    async def renew(self, connection: C_contra, token: str) -> events.SignedIn:
         """A newer token of the same user extends the connection."""
 
     def charge_send(self, user_id: str) -> int:
@@ -41,14 +40,14 @@ class Host(Protocol):
 
     def draft(self, user_id: str, command: commands.Send) -> Draft: ...
 
-    def submit(self, connection: Connection, draft: Draft, answer: Callable[[Outcome], None]) -> None: ...
+    def submit(self, connection: C_contra, draft: Draft, answer: Callable[[Outcome], None]) -> None: ...
 
     def message_saved(self, sent: Sent, origin: object | None) -> None:
         """Tell everybody else."""
 
-    def acknowledge(self, connection: Connection, command: commands.Ack, ref: Any) -> None: ...
+    def acknowledge(self, connection: C_contra, command: commands.Ack, ref: Any) -> None: ...
 
-    async def perform(self, connection: Connection, command: commands.Command, ref: Any) -> None:
+    async def perform(self, connection: C_contra, command: commands.Command, ref: Any) -> None:
         """Everything else: do it and answer."""
 
-    def typing(self, connection: Connection, command: commands.Typing) -> None: ...
+    def typing(self, connection: C_contra, command: commands.Typing) -> None: ...
