@@ -141,7 +141,7 @@ class Gateway:
         )
         conversation_store.on_advance(self.receipts.moved)
         telling = Telling(groups, conversations, acknowledging, limits, self)
-        self._performing = Performing(accounts, conversations, groups, telling, limits)
+        self._performing = Performing(accounts, conversations, groups, telling, limits, self.receipts.given)
         self._slots = None if elsewhere is None else Slots(self.hub, elsewhere, config.session.policy != "multi")
         self.signing_in = SigningIn(
             config, accounts, conversations, limits, self.hub, self.traffic, instance, bus, self._slots

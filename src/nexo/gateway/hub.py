@@ -30,15 +30,15 @@ class Hub(Generic[C]):
     def __init__(self, policy: str, changed: Callable[[str], None]) -> None:
         self._policy = policy
         self._changed = changed
-        self._by_user: dict[str, list[C]] = {}
+        self.connections: dict[str, list[C]] = {}  # by user
         self._watchers: dict[str, set[C]] = {}
         self._watching: dict[C, tuple[str, ...]] = {}
 
     def of(self, user_id: str) -> Collection[C]:
-        return self._by_user.get(user_id, ())
+        return self.connections.get(user_id, ())
 
     def online_users(self) -> Collection[str]:
-        return self._by_user.keys()
+        return self.connections.keys()
 
     def platforms(self, user_id: str) -> list[int]:
         return sorted({member.session.platform_id for member in self.of(user_id)})
@@ -48,13 +48,13 @@ class Hub(Generic[C]):
         return sorted(member.session.platform_id for member in self.of(user_id))
 
     def presence(self, user_ids: Iterable[str]) -> list[tuple[str, bool, list[int]]]:
-        return [(user_id, user_id in self._by_user, self.platforms(user_id)) for user_id in user_ids]
+        return [(user_id, user_id in self.connections, self.platforms(user_id)) for user_id in user_ids]
 
     def add(self, member: C) -> None:
         """Register; under `per_platform` and `single` the older one in its slot has to go."""
         user_id = member.session.user_id
         before = self.platforms(user_id)
-        self._by_user.setdefault(user_id, []).append(member)
+        self.connections.setdefault(user_id, []).append(member)
         self._make_room(member)
         if self.platforms(user_id) != before:
             self._changed(user_id)
@@ -94,13 +94,13 @@ class Hub(Generic[C]):
 
     def remove(self, member: C) -> None:
         user_id = member.session.user_id
-        others = self._by_user.get(user_id)
+        others = self.connections.get(user_id)
         if others is None or member not in others:
             return
         before = self.platforms(user_id)
         others.remove(member)
         if not others:
-            del self._by_user[user_id]
+            del self.connections[user_id]
         self.watch(member, ())
         if self.platforms(user_id) != before:
             self._changed(user_id)
@@ -126,4 +126,4 @@ class Hub(Generic[C]):
         return list(self._watchers)
 
     def of_sessions(self, sids: Collection[str]) -> list[C]:
-        return [member for members in self._by_user.values() for member in members if member.session.sid in sids]
+        return [member for members in self.connections.values() for member in members if member.session.sid in sids]

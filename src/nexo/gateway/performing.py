@@ -6,12 +6,13 @@ itself.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from msgspec import structs
 
 from nexo.core import commands, events
+from nexo.core.model import Message
 from nexo.errors import NexoError
 from nexo.service.accounts import Accounts
 from nexo.service.conversations import Conversations
@@ -26,13 +27,21 @@ Handler = Callable[[str, Any], Awaitable[events.Event]]
 
 class Performing:
     def __init__(
-        self, accounts: Accounts, conversations: Conversations, groups: Groups, telling: Telling, limits: Limits
+        self,
+        accounts: Accounts,
+        conversations: Conversations,
+        groups: Groups,
+        telling: Telling,
+        limits: Limits,
+        given: Callable[[Sequence[Message]], None],
     ) -> None:
+        """`given` learns of messages that somebody asked for, before they are on their way."""
         self._accounts = accounts
         self._conversations = conversations
         self._groups = groups
         self._telling = telling
         self._limits = limits
+        self._given = given
         self._handlers: dict[type, Handler] = {
             commands.Pull: self._pull,
             commands.PullSeqs: self._pull_seqs,
@@ -84,11 +93,14 @@ class Performing:
     async def _pull(self, user_id: str, command: commands.Pull) -> events.Event:
         name = command.conversation_id
         page = await self._conversations.pull(user_id, name, command.begin_seq, command.end_seq, command.limit)
+        self._given(page.messages)
         return events.Pulled(name, page, user_id)
 
     async def _pull_seqs(self, user_id: str, command: commands.PullSeqs) -> events.Event:
         name = command.conversation_id
-        return events.Pulled(name, await self._conversations.pull_seqs(user_id, name, command.seqs), user_id)
+        page = await self._conversations.pull_seqs(user_id, name, command.seqs)
+        self._given(page.messages)
+        return events.Pulled(name, page, user_id)
 
     async def _history(self, user_id: str, command: commands.History) -> events.Event:
         name, before = command.conversation_id, command.before_msg_id

@@ -88,7 +88,15 @@ class PicowsLink(Endpoint, WSListener):  # in this order: both know `pause_writi
         elif frame.msg_type is TEXT and frame.fin and self.partial is None and not self.deaf:
             if not self.in_read:
                 self.begin_read()
-            self.message(True, frame.get_payload_as_bytes())
+            payload = frame.get_payload_as_bytes()
+            if not payload.isascii():
+                self.message(True, payload)
+                return
+            self.frames_in += 1  # as `message` does it, without the call
+            try:
+                self.peer.text(payload)
+            except Exception:
+                self._peer_failed()
         else:
             # A client that says nothing but PONG has been silent since the last heartbeat.
             self.is_idle = frame.msg_type is PONG and frame.tail_size == 0

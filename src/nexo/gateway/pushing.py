@@ -15,7 +15,7 @@ import structlog
 
 from nexo.config.tree import Strategy
 from nexo.core import events
-from nexo.core.model import FIRST_EVENT, Kind, Message, Sent
+from nexo.core.model import Kind, Message, Sent
 from nexo.errors import NexoError
 from nexo.gateway.audiences import Audiences
 from nexo.gateway.connection import Connection
@@ -281,8 +281,11 @@ class Pushing:
         since: float = 0.0,
     ) -> None:
         listeners = audience.listeners
-        here = self._here(listeners)
-        mode = self._mode(message, listeners, here)
+        here: Collection[str] = listeners  # of a chat of two nobody has to be sorted out first
+        mode = "push"
+        if message.conversation_id.startswith("sg_"):
+            here = self._here(listeners)
+            mode = self._mode(message, listeners, here)
         frames = Frames(message)
         plain = frames.plain
         seq, mentions = message.seq, message.mentions
@@ -291,13 +294,13 @@ class Pushing:
         everybody = mentions[:1] == (AT_ALL,)
         mentioned = important = False
         given = 0
-        connections_of = self._hub.of
+        connections_of = self._hub.connections.get
         for user_id in here:
             listener = listeners[user_id]
             if seq < listener.from_seq:
                 continue
             if is_plain and not listener.recv_msg_opt:
-                for connection in connections_of(user_id):
+                for connection in connections_of(user_id, ()):
                     if connection is not origin:
                         given += 1
                         dialect = connection.dialect
@@ -308,7 +311,7 @@ class Pushing:
                 mentioned = user_id in mentions
                 important = (mentioned or everybody) and user_id != message.sender_id
             quoted = quoted_seq is None or listener.sees(quoted_seq)
-            for connection in connections_of(user_id):
+            for connection in connections_of(user_id, ()):
                 if connection is not origin:
                     given += 1
                     self._give(connection, message, frames, listener, mode, important, mentioned, quoted)
@@ -329,7 +332,7 @@ class Pushing:
 
     def _mode(self, message: Message, listeners: dict[str, Listener], here: Collection[str]) -> str:
         rules = self._strategy
-        if message.msg_type >= FIRST_EVENT or not message.conversation_id.startswith("sg_"):
+        if message.is_event or message.group_id is None:
             return "push"
         if rules.mode != "auto":
             return rules.mode

@@ -22,7 +22,7 @@ from nexo.errors import NexoError
 from nexo.gateway.audiences import Audiences
 from nexo.gateway.connection import Connection
 from nexo.gateway.pushing import Pushing
-from nexo.ids import is_conversation_id, parse_server_msg_id, peer_in
+from nexo.ids import is_conversation_id, now_ms, parse_server_msg_id, peer_in
 from nexo.metrics import families as f
 from nexo.metrics.families import Sample
 from nexo.metrics.measures import LONG_SECONDS, Buckets, Tally
@@ -38,6 +38,7 @@ AUTHORS_EACH = 64
 ORIGINS_MAX = 10_000
 CLOCKS_MAX = 20_000  # members whose time from delivered to read is taken
 ORIGIN_S = 5.0  # a cursor that was to be moved has been moved by then
+RECENT_MS = 60_000
 SEQ_MAX = 1 << 63
 COUNTED_AT_ONCE = 256
 
@@ -154,6 +155,16 @@ class Receipts:
         authors.append((message.seq, message.server_msg_id, "" if is_event else message.sender_id))
         if is_late:
             self._authors[name] = deque(sorted(authors), AUTHORS_EACH)
+
+    def given(self, messages: Iterable[Message]) -> None:
+        """Whoever pulls what is new acknowledges it one by one, as what is pushed; most of all while Redis is gone,
+        when everything from other instances is pulled."""
+        wall_ms, now = now_ms(), time.monotonic()
+        for message in messages:
+            age_ms = max(0, wall_ms - message.send_at)
+            if age_ms < RECENT_MS and self._places.get(message.server_msg_id) is None:
+                place = Place(message.conversation_id, message.seq, message.sender_id, now - age_ms / 1000)
+                self._places.add(message.server_msg_id, place)
 
     def last_seq(self, conversation_id: str) -> int:
         """The highest seq that this instance has told of, as far as it remembers; 0 when it does not."""

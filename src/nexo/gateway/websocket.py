@@ -110,11 +110,15 @@ class Limits(Struct, frozen=True):
     close_wait_s: float = 2.0  # how long to wait for the answer to a close frame
 
 
+# of payloads up to this size they are made beforehand: almost every frame is one of those
+_HEADS = [bytes((0x81, size)) if size < 126 else b"\x81\x7e" + size.to_bytes(2, "big") for size in range(1024)]
+
+
 def text_frame(payload: bytes) -> bytes:
     """An unmasked text frame: made once, written to every receiver."""
     size = len(payload)
-    if size < 126:
-        return b"\x81" + size.to_bytes(1, "big") + payload
+    if size < 1024:
+        return _HEADS[size] + payload
     if size < 65536:
         return b"\x81\x7e" + size.to_bytes(2, "big") + payload
     return b"\x81\x7f" + size.to_bytes(8, "big") + payload
