@@ -445,7 +445,8 @@ async def test_a_redis_that_was_killed_and_started_again_is_used_again(redis_ser
     async with joined(redis_server.url) as (a, b):
         await b.sign_in("k.ben", 1)
         redis_server.kill()
-        await b.listener.until(lambda: b.listener.up[-1:] == [False])
+        for one in (a, b):  # who does not notice has nothing to come back from
+            await one.listener.until(lambda one=one: one.listener.up[-1:] == [False])
         b.presence.changed("k.late", [2])
         b.listener.users["k.late"] = [2]
         redis_server.start()

@@ -216,7 +216,8 @@ class RedisBus:
         now = time.monotonic()
         if now - self._beat_at > 3 * self._beat_s:  # it was this process that stood still, and what came waits unread
             self._incoming.pardon(now)
-            self._echo_at = max(self._echo_at, now - self._beat_s)
+            if self._is_up:
+                self._echo_at = max(self._echo_at, now - self._beat_s)
         self._beat_at = now
         forget_ms = 4 * self._settings.detect_s * 1000
         sign = _BEAT.call(self._instances(), self.instance_id, self.presence.count, forget_ms)
@@ -265,6 +266,7 @@ class RedisBus:
     def _went_down(self) -> None:
         if self._is_up:
             self._is_up = False
+            self._echo_at = 0.0  # what was heard before says nothing about what is heard after
             self._listener.reachable(False)
 
     def _notice_silence(self, now: float) -> None:

@@ -118,7 +118,8 @@ class RedisLink:
         return answers
 
     async def _send(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
-        client = await self._connected()
+        if self._lines is None:
+            client = await self._connected()
         if self._lines is not None:
             return await self._lines.send(commands)
         pipe: Any = client.pipeline()
