@@ -236,10 +236,11 @@ class Gateway:
 
     def touch(self, connection: Connection) -> None:
         if not self._touched:
-            asyncio.get_running_loop().call_soon(self._flush)
+            asyncio.get_running_loop().call_soon(self.flush)
         self._touched.append(connection)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write out what connections were told in this turn. Whoever cannot wait for its end may call it."""
         touched, self._touched = self._touched, []
         for connection in touched:
             connection.flush()
@@ -318,7 +319,8 @@ class Gateway:
             if command.server_msg_id is not None and self.receipts.acknowledge_known(
                 connection, command.ack_type, command.server_msg_id
             ):
-                connection.reply(_DONE, ref)
+                if connection.dialect.confirms:
+                    connection.reply(_DONE, ref)
                 return
         except NexoError as error:
             connection.fail(error, ref)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from nexo.core import content as form
@@ -101,7 +102,12 @@ def _target(sender_id: str, recv_id: str | None, group_id: str | None) -> tuple[
         return GROUP, group_conversation_id(group_id)
     if not recv_id:
         raise NexoError("missing_receiver", "Name a receiver or a group")
+    return SINGLE, _chat_of(sender_id, recv_id)
+
+
+@lru_cache(10_000)  # who talks to somebody does so again, and the name is one text for all their messages
+def _chat_of(sender_id: str, recv_id: str) -> str:
     if recv_id == sender_id:
         raise NexoError("cannot_send_to_self")
     check_user_id(recv_id, "receiver")
-    return SINGLE, single_conversation_id(sender_id, recv_id)
+    return single_conversation_id(sender_id, recv_id)

@@ -38,6 +38,7 @@ class Dialect(Protocol):
 
     name: str  # connections of the same name get the same bytes for the same push
     signs_in: bool  # has a frame to sign in with; otherwise the token comes with the upgrade or not at all
+    confirms: bool  # answers also what has no result; otherwise the client hears of it only when it is refused
     catches_up: bool  # SYNC and what was missed follow signing in by themselves; otherwise the client asks
 
     def for_connection(self, token: str | None) -> Dialect:

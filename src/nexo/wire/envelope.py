@@ -303,6 +303,7 @@ def _quote(quote: Quote) -> dict[str, Any]:
 class Envelope:
     name = "nexo.envelope.v1"
     signs_in = True
+    confirms = False
     catches_up = True
 
     def for_connection(self, token: str | None) -> Envelope:

@@ -48,6 +48,7 @@ _encode = msgspec.json.Encoder().encode
 class Command:
     name = "nexo.command.v1"
     signs_in = True
+    confirms = True
     catches_up = False
 
     def for_connection(self, token: str | None) -> Command:

@@ -67,6 +67,7 @@ class Request:
     __slots__ = ("_token", "name")
 
     signs_in = False
+    confirms = True
     catches_up = False
 
     def __init__(self, token: str | None = None) -> None:
