@@ -2,6 +2,7 @@
 
     .venv/bin/python bench/peers/compare.py --install                 everything, about ten minutes
     .venv/bin/python bench/peers/compare.py nexo:sqlite ejabberd:mariadb --rows durable
+    .venv/bin/python bench/peers/compare.py --markdown docs/benchmarks.md
 
 Prints a table in Markdown. What counts is messages per CPU-second of all server processes, database included; it
 is steadier than messages per second on a machine that has other things to do. Every run is checked: each message
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import datetime
 import json
 import os
 import resource
@@ -24,6 +26,10 @@ from typing import Any
 import uvloop
 from clients import Client
 from servers import KINDS, Peer
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from page import replace_part
 
 ALL = (
     "nexo:sqlite", "nexo:mariadb", "nexo:postgresql", "ejabberd:sqlite", "ejabberd:mariadb", "ejabberd:postgresql",
@@ -281,6 +287,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("/tmp/nexo-peers"), help="where the others are installed")
     parser.add_argument("--install", action="store_true", help="install what is missing (Debian, PyPI, npm)")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    parser.add_argument("--markdown", type=Path, help="the page whose generated part is to be replaced")
     options = parser.parse_args()
     if options.install:
         install(options.work)
@@ -289,8 +296,12 @@ def main() -> None:
     os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[1:]))
     results = measure(options.peers, options.rows.split(","), options.seconds, options.work)
     found = versions(options.work)
-    print(markdown(results))
-    print("\n" + ", ".join(f"{name} {version}" for name, version in found.items()))
+    when = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M")
+    said = ", ".join(f"{name} {version}" for name, version in found.items())
+    page = f"{markdown(results)}\n\nRecorded on {when}, {options.seconds:g} s each: {said}."
+    print(page)
+    if options.markdown:
+        replace_part(options.markdown, "peers/compare.py", page)
     if options.json:
         options.json.write_text(json.dumps({"versions": found, "results": results}, indent=1))
 
