@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 
 class Entry(Struct, rename="camel"):
@@ -37,6 +37,7 @@ class Frame(Struct, rename="camel"):
     after_ms: int = 0
     messages: list[Frame] = []
     conversations: list[Entry | str] = []
+    facts: Any = field(default=None, name="-")  # what follows from it, found out by the first who asks (`track.py`)
 
 
 class PlainEntry(Struct):

@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from nexo.bench.counts import Counts
 from nexo.bench.frame import Frame
 from nexo.bench.numbering import LENGTH, number_of
+
+
+class Facts(NamedTuple):
+    """Of a message. The many members of a group hear the same one: it is taken apart once."""
+
+    digest: int
+    server_msg_id: int
+    sender: str  # and the number of the message among theirs, as its client_msg_id says; empty when it does not
+    number: int
+
+
+def _find_facts(frame: Frame) -> Facts:
+    server_msg_id, client_msg_id = frame.server_msg_id or "0", frame.client_msg_id
+    digest = 0
+    if client_msg_id is not None:
+        digest = digest_of(frame.msg_seq, server_msg_id, client_msg_id, frame.body)
+    sender, number = "", 0
+    if client_msg_id is not None and len(client_msg_id) == LENGTH:
+        sender, number = client_msg_id[16:21], number_of(client_msg_id)
+    facts = frame.facts = Facts(digest, int(server_msg_id), sender, number)
+    return facts
 
 
 class Track:
@@ -49,12 +72,11 @@ class Track:
                 counts.duplicates += 1
             return False
         self.others += 1
-        server_msg_id = frame.server_msg_id or "0"
-        if frame.client_msg_id is not None:
-            self.digest ^= digest_of(seq, server_msg_id, frame.client_msg_id, frame.body)
+        facts: Facts = frame.facts or _find_facts(frame)
+        self.digest ^= facts.digest
         # After a reconnect what was pushed meanwhile comes before what is sent again: only seqs tell the order then.
         if not (pulled or frame.resend or self.restless):
-            self._check_order(frame, seq, server_msg_id, counts)
+            self._check_order(facts, seq, counts)
         return True
 
     def _place(self, seq: int) -> bool:
@@ -70,24 +92,21 @@ class Track:
         self.ahead.add(seq)
         return True
 
-    def _check_order(self, frame: Frame, seq: int, server_msg_id: str, counts: Counts) -> None:
+    def _check_order(self, facts: Facts, seq: int, counts: Counts) -> None:
         if seq < self.last_push:
             counts.reordered_by_seq += 1
         else:
             self.last_push = seq
-        number_id = int(server_msg_id)
-        if number_id < self.last_id:
+        if facts.server_msg_id < self.last_id:
             counts.reordered_by_id += 1
         else:
-            self.last_id = number_id
-        client_msg_id = frame.client_msg_id
-        if client_msg_id is None or len(client_msg_id) != LENGTH:
+            self.last_id = facts.server_msg_id
+        if not facts.sender:
             return
-        person, number = client_msg_id[16:21], number_of(client_msg_id)
-        if number < self.last_numbers.get(person, -1):
+        if facts.number < self.last_numbers.get(facts.sender, -1):
             counts.reordered_by_sender += 1
         else:
-            self.last_numbers[person] = number
+            self.last_numbers[facts.sender] = facts.number
 
     def missing_below(self, head: int) -> int:
         return max(0, head - self.contiguous - sum(seq <= head for seq in self.ahead))
