@@ -18,10 +18,9 @@ from nexo.bench.frame import Dialect, Entry, Frame
 from nexo.bench.http import Address
 from nexo.bench.numbering import client_msg_id_of, number_of
 from nexo.bench.plan import Plan
-from nexo.bench.track import Track
+from nexo.bench.track import STAMP_DIGITS, Track
 from nexo.bench.websocket import Connection, open_connection, upgrade_request
 
-STAMP_DIGITS = 16
 CONNECT_TIMEOUT_S = 30.0
 CACHE_MAX = 4096
 SLOW_BUFFER_BYTES = 65_536
@@ -328,8 +327,7 @@ class Person:
             counts.unique += 1
             now = perf_counter()
             recorder = stage.recorder
-            stamp = frame.body[:STAMP_DIGITS]
-            due = int(stamp) * 1e-6 if stamp.isdigit() else 0.0
+            due = frame.facts.due
             recorder.record(self.latencies, due, now)
             recorder.received[recorder.step_of(now)] += 1
             if stage.delivers_early:

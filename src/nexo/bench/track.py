@@ -8,6 +8,8 @@ from nexo.bench.counts import Counts
 from nexo.bench.frame import Frame
 from nexo.bench.numbering import LENGTH, number_of
 
+STAMP_DIGITS = 16  # at the beginning of a body: when it was to be sent, in microseconds
+
 
 class Facts(NamedTuple):
     """Of a message. The many members of a group hear the same one: it is taken apart once."""
@@ -16,6 +18,7 @@ class Facts(NamedTuple):
     server_msg_id: int
     sender: str  # and the number of the message among theirs, as its client_msg_id says; empty when it does not
     number: int
+    due: float  # when it was to be sent, as its body says
 
 
 def _find_facts(frame: Frame) -> Facts:
@@ -26,7 +29,9 @@ def _find_facts(frame: Frame) -> Facts:
     sender, number = "", 0
     if client_msg_id is not None and len(client_msg_id) == LENGTH:
         sender, number = client_msg_id[16:21], number_of(client_msg_id)
-    facts = frame.facts = Facts(digest, int(server_msg_id), sender, number)
+    stamp = frame.body[:STAMP_DIGITS] if type(frame.body) is str else ""
+    due = int(stamp) * 1e-6 if stamp.isdigit() else 0.0
+    facts = frame.facts = Facts(digest, int(server_msg_id), sender, number, due)
     return facts
 
 
