@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from nexo.cli import commands_page
 from nexo.cli.output import print_text
 from nexo.config import Field, describe
 from nexo.errors import ERRORS, ErrorRow
@@ -47,9 +48,14 @@ distributions are added up over the processes, gauges have a label `process`.
 
 
 class Page(StrEnum):
+    commands = "commands"
     config = "config"
     errors = "errors"
     metrics = "metrics"
+
+
+def render_commands() -> str:
+    return _page(_command_lines())
 
 
 def render_config() -> str:
@@ -65,6 +71,7 @@ def render_metrics() -> str:
 
 
 RENDERERS: dict[Page, Callable[[], str]] = {
+    Page.commands: render_commands,
     Page.config: render_config,
     Page.errors: render_errors,
     Page.metrics: render_metrics,
@@ -90,6 +97,14 @@ def docs(
 
 def _page(lines: Iterator[str]) -> str:
     return "\n".join(lines)
+
+
+def _command_lines() -> Iterator[str]:
+    yield _MADE_BY.format(page=Page.commands)
+    yield "# Commands"
+    yield ""
+    yield from commands_page.INTRODUCTION
+    yield from commands_page.lines()
 
 
 def _config_lines() -> Iterator[str]:
