@@ -74,6 +74,8 @@ class Teller:
     def tell_connection(self, address: Address, event: events.Event) -> None:
         self.told.append((event.error.name if isinstance(event, events.Failed) else "saved", ""))
 
+    def flush(self) -> None: ...
+
 
 class Scene:
     def __init__(self, streams: Streams) -> None:

@@ -18,7 +18,8 @@ from nexo.service.accounts import Accounts
 
 log = structlog.get_logger()
 
-SWEEP_S = 0.5
+SWEEP_S = 0.5  # for all of them
+PARTS = 10  # to look at thousands at once would keep everybody else waiting
 
 
 class Sweeper:
@@ -39,9 +40,11 @@ class Sweeper:
         self._auth_s = config.gateway.auth_timeout_s
         self._stuck_s = config.backpressure.close_after_ms / 1000
         self._timer: asyncio.TimerHandle | None = None
+        self._left: list[Connection] = []  # to be looked at in this round
+        self._part = 0  # how many of them at once
 
     def start(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep)
+        self._timer = asyncio.get_running_loop().call_later(SWEEP_S / PARTS, self._sweep)
 
     def stop(self) -> None:
         if self._timer is not None:
@@ -51,14 +54,20 @@ class Sweeper:
         now = time.monotonic()
         wall_ms = now_ms()
         to_check: list[Connection] = []
-        for connection in list(self._connections):
+        if not self._left:
+            self._left = list(self._connections)
+            self._part = -(-len(self._left) // PARTS)
+        part, self._left = self._left[: self._part], self._left[self._part :]
+        for connection in part:
+            if connection not in self._connections:  # it went meanwhile
+                continue
             try:
                 self._look_at(connection, now, wall_ms, to_check)
             except Exception:
                 log.exception("sweep_failed", conn=connection.conn_id)
         if to_check:
             self._spawn(self._check_sessions(to_check))
-        self._timer = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep)
+        self.start()
 
     def _look_at(self, connection: Connection, now: float, wall_ms: int, to_check: list[Connection]) -> None:
         if connection.closing:

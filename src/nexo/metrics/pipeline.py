@@ -28,6 +28,7 @@ class SaveMeter:
         self.lengths = {"accepted": 0, "to_save": 0, "dead": 0}  # of the shards that this process owns
         self.pending = {"accepted": 0, "to_save": 0}  # taken from them and not finished
         self.shards = 0
+        self.under_way = 0  # entries with the committer
 
     def samples(self) -> Iterable[Sample]:
         yield f.SAVE_LAG_SECONDS(self.lag)

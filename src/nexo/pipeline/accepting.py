@@ -78,6 +78,7 @@ class Accepting:
         self._blind_until = 0.0
         self.tell: Callable[[Address, events.Event], None] = lambda address, event: None
         self.publish: Callable[[Sent, object | None], None] = lambda sent, origin: None
+        self.flush: Callable[[], None] = lambda: None
         self.meter = AcceptMeter()
 
     def start(self) -> None:
@@ -193,6 +194,7 @@ class Accepting:
                 continue
             for item, fate in zip(items, fates_of_run, strict=True):
                 self._decide(item, fate)
+        self.flush()  # it is what senders wait for; at the end of the turn comes whatever else there is to do
 
     def _run(self, items: list[Item]) -> Run:
         moment = now_ms()

@@ -12,6 +12,7 @@ from nexo.ids import IdGenerator
 from nexo.metrics.families import Sample
 from nexo.metrics.pipeline import SaveMeter
 from nexo.pipeline.accepting import Accepting
+from nexo.pipeline.reading import Reading
 from nexo.pipeline.saving import ShardWorker
 from nexo.pipeline.settling import Settling, Teller
 from nexo.pipeline.streams import Streams
@@ -44,15 +45,17 @@ class Pipeline:
         self.accepting = Accepting(streams[0], settings, messages, new_ids, instance_id)
         self.accepting.tell = teller.tell_connection
         self.accepting.publish = teller.message_saved
+        self.accepting.flush = teller.flush
         self._meter = SaveMeter()
         permissions = Together(messages.may_send)
+        reading = Reading(streams[1], self._meter)
 
         def make_worker(shard: int, epoch: int) -> ShardWorker:
             def is_owner() -> bool:
                 return self._workers.surely_holds(shard, epoch)
 
             settling = Settling((shard, epoch), streams[1], messages, teller, self._meter, is_owner)
-            return ShardWorker(shard, streams[1], settling, teller, self._meter, permissions.ask, is_owner)
+            return ShardWorker(shard, streams[1], reading, settling, teller, self._meter, permissions.ask, is_owner)
 
         self._workers = Workers(streams[1], owners, instance_id, settings.enabled, make_worker, self._meter)
         self._saves = saves

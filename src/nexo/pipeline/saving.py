@@ -20,6 +20,7 @@ from nexo.errors import NexoError
 from nexo.ids import now_ms
 from nexo.metrics.pipeline import SaveMeter
 from nexo.pipeline.entries import BadEntry, Entry, decode_entry
+from nexo.pipeline.reading import Reading
 from nexo.pipeline.settling import PAUSE_MAX_S, PAUSE_S, NotOwner, Settling, Teller
 from nexo.pipeline.streams import Raw, Stream, Streams
 from nexo.ports import Permission
@@ -37,6 +38,7 @@ class ShardWorker:
         self,
         shard: int,
         streams: Streams,
+        reading: Reading,
         settling: Settling,
         teller: Teller,
         meter: SaveMeter,
@@ -47,6 +49,7 @@ class ShardWorker:
         self._shard = shard
         self._streams = streams
         self._settings = streams.settings
+        self._reading = reading
         self._settling = settling
         self._teller = teller
         self._meter = meter
@@ -69,7 +72,6 @@ class ShardWorker:
 
     async def _work(self) -> None:
         handle = self._deliver if self._settings.deliver_before_saved else self._save
-        size, block_ms = self._settings.batch_size, self._settings.block_ms
         pause_s = PAUSE_S
         has_caught_up = False
         look_at = 0.0
@@ -85,7 +87,7 @@ class ShardWorker:
                     has_caught_up = not await self._streams.has_strays((self._to_save, self._accepted))
                     look_at = time.monotonic() + LOOK_S
                 else:
-                    (taken,) = await self._streams.read([self._accepted], size, block_ms)
+                    taken = await self._reading.next(self._accepted, self._is_owner)
                     if taken:
                         await handle(self._accepted, taken)
                 pause_s = PAUSE_S

@@ -48,6 +48,8 @@ class Teller(Protocol):
 
     def tell_connection(self, address: Address, event: events.Event) -> None: ...
 
+    def flush(self) -> None: ...  # write out what connections here were told, before anything else is done
+
 
 class Work(Struct, eq=False):
     number: int  # in the order of the stream
@@ -146,10 +148,12 @@ class Settling:
                 self._note_change()
                 return
             self._under_way += 1
+            self._meter.under_way += 1
 
     def _decide(self, work: Work) -> Callable[[Sent | NexoError], None]:
         def decide(outcome: Sent | NexoError) -> None:
             self._under_way -= 1
+            self._meter.under_way -= 1
             self._note_change()
             work.outcome = outcome
             if isinstance(outcome, Sent):

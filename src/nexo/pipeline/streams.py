@@ -141,16 +141,20 @@ class Streams:
         return any(name != self._consumer.encode() for answer in answers for name in _consumers(answer))
 
     async def read(self, streams: Sequence[Stream], count: int, block_ms: int | None) -> list[list[Raw]]:
-        """New entries of each, in order. Waits for the first one of the last stream, unless there is no `block_ms`.
-        Raises NoGroup: some may have been taken from the others then."""
-        commands = []
+        """New entries of each, in order, as many of each. Waits for the first one of those that have the last one's
+        group, unless there is no `block_ms`. Raises NoGroup: some may have been taken from the others then."""
+        groups: dict[str, list[str]] = {}
         for stream in streams:
-            words: list[Any] = ["XREADGROUP", "GROUP", stream.group, self._consumer, "COUNT", count]
-            if block_ms is not None and stream is streams[-1]:
+            groups.setdefault(stream.group, []).append(stream.name)
+        commands = []
+        for group, names in groups.items():
+            words: list[Any] = ["XREADGROUP", "GROUP", group, self._consumer, "COUNT", count]
+            if block_ms is not None and group == streams[-1].group:
                 words += ["BLOCK", block_ms]
-            commands.append(Command((*words, "STREAMS", stream.name, ">")))
+            commands.append(Command((*words, "STREAMS", *names, *(">" for _ in names))))
         answers = await self.link.run(commands)
-        return [[raw for _, found in answer or () for raw in _raw(found)] for answer in answers]
+        found = {name.decode(): _raw(entries) for answer in answers for name, entries in answer or ()}
+        return [found.get(stream.name, []) for stream in streams]
 
     async def make_groups(self, streams: Sequence[Stream]) -> None:
         """The first time, or after Redis lost everything."""
