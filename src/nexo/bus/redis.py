@@ -160,16 +160,22 @@ class RedisBus:
                 self._outgoing.lose(self._peers)
 
     async def _publish(self, items: list[Waiting]) -> None:
-        wanted = {user_id for _, user_ids, _ in items if user_ids is not None for user_id in user_ids}
+        # all that is said in one conversation is for the same list: each is looked through once
+        audiences = {id(user_ids): user_ids for _, user_ids, _ in items if user_ids is not None}
+        wanted = {user_id for user_ids in audiences.values() for user_id in user_ids}
         try:
             places = await self.presence.look_up(wanted) if wanted else {}
         except BusDown:
             self._outgoing.lose(self._peers)  # nobody knows for whom it was
             raise
+        instances = {
+            key: {name for user_id in user_ids if user_id in places for name in places[user_id]}
+            for key, user_ids in audiences.items()
+        }
         batches: dict[str, list[bytes]] = {}
         for payload, user_ids, instance_ids in items:
             if user_ids is not None:
-                receivers = {name for user_id in user_ids if user_id in places for name in places[user_id]}
+                receivers = instances[id(user_ids)]
             else:
                 receivers = set(self._peers if instance_ids is None else instance_ids) - {self.instance_id}
             for name in receivers:
