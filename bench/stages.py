@@ -41,6 +41,8 @@ EVERY_NS = 1_000_000
 
 # Work for others: it belongs to whoever called it.
 SHARED = ("core.", "ids", "metrics.", "errors")
+# Only the client library of Redis uses these.
+STREAMS = ("asyncio.streams", "redis.")
 # The first that fits names the stage: beginnings of `module:function`, below nexo.
 CONNECTION = "gateway.connection:"
 STAGES: list[tuple[str, tuple[str, ...]]] = [
@@ -101,6 +103,8 @@ def sample_into(path: str) -> None:
         inner = ""
         while frame is not None:
             module = frame.f_globals.get("__name__", "")
+            if module.startswith(STREAMS):
+                module = f"nexo.bus.{module}"
             if module.startswith("nexo."):
                 name = f"{module[5:]}:{frame.f_code.co_name}"
                 inner = inner or name
