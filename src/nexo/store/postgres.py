@@ -17,6 +17,7 @@ from nexo.store.server import LostConnection
 from nexo.store.sql import numbered
 
 CLOCK_MS = "(extract(epoch from clock_timestamp()) * 1000)::bigint"
+_NOW = f"SELECT {CLOCK_MS}"
 
 _TRANSIENT = (
     asyncpg.DeadlockDetectedError,
@@ -36,6 +37,8 @@ _LOST = (
 )
 
 
+FORGOTTEN_AT = 1000
+KNOWN_MAX = 64  # statements; a connection remembers a hundred
 KEPT = 2  # connections of each kind that do not go back to their pool, which takes several turns of the event loop
 
 
@@ -49,6 +52,8 @@ class PostgresDriver:
         self._pools: dict[bool, Any] = {}
         self._kept: dict[bool, list[Any]] = {False: [], True: []}
         self._asking = {False: 0, True: 0}  # for a connection of the pool
+        self._written = {_NOW: None}  # statements of writers
+        self._prepared: dict[int, int] = {}  # how many of them a connection has, by the process that serves it
 
     async def open(self) -> None:
         settings = {
@@ -69,6 +74,7 @@ class PostgresDriver:
                 min_size=1,
                 max_size=self._pool_size,
                 server_settings=settings | extra,
+                init=self._forget,
                 reset=_nothing,  # no statement of ours outlives its transaction
             )
 
@@ -83,17 +89,48 @@ class PostgresDriver:
         self._pools.clear()
 
     async def acquire(self, for_writing: bool) -> Any:
+        connection = self._kept_one(for_writing) or await self._from_pool(for_writing)
+        if for_writing:
+            await self._prepare(connection)
+        return connection
+
+    def _kept_one(self, for_writing: bool) -> Any:
         kept = self._kept[for_writing]
         while kept:
             connection = kept.pop()
             if _is_usable(connection):
                 return connection
             self.abort(connection)  # its place in the pool is free again
+        return None
+
+    async def _from_pool(self, for_writing: bool) -> Any:
         self._asking[for_writing] += 1
         try:
             return await self._pools[for_writing].acquire()
         finally:
             self._asking[for_writing] -= 1
+
+    async def _forget(self, connection: Any) -> None:
+        """It is new, perhaps with the number of one that is gone."""
+        if len(self._prepared) > FORGOTTEN_AT:
+            self._prepared.clear()
+        self._prepared.pop(connection.get_server_pid(), None)
+
+    async def _prepare(self, connection: Any) -> None:
+        """Before a transaction begins. Between preparing a statement and running it the server waits without any
+        time-out: who is stopped there would keep its locks for as long as that lasts."""
+        number = connection.get_server_pid()
+        done = self._prepared.get(number, 0)
+        if done == len(self._written):
+            return
+        self._prepared[number] = len(self._written)
+        try:
+            for sql in list(self._written)[done:]:
+                with contextlib.suppress(asyncpg.PostgresError):  # whoever needs it will see
+                    await connection.executemany(sql, [])
+        except BaseException:
+            self.abort(connection)
+            raise
 
     async def release(self, connection: Any, for_writing: bool) -> None:
         kept = self._kept[for_writing]
@@ -114,16 +151,19 @@ class PostgresDriver:
 
     async def run(self, connection: Any, statement: Stmt) -> Any:
         sql, params, mode = statement
+        if mode is Mode.NOW:
+            return await connection.fetchval(_NOW)
+        text = numbered(sql)
+        if text not in self._written and len(self._written) < KNOWN_MAX and connection.is_in_transaction():
+            self._written[text] = None
         if mode is Mode.ROWS:
-            return await connection.fetch(numbered(sql), *params)
+            return await connection.fetch(text, *params)
         if mode is Mode.DO:
-            await connection.fetch(numbered(sql), *params)
+            await connection.fetch(text, *params)
             return None
         if mode is Mode.MANY:
-            await connection.executemany(numbered(sql), params)
+            await connection.executemany(text, params)
             return None
-        if mode is Mode.NOW:
-            return await connection.fetchval(f"SELECT {CLOCK_MS}")
         raise StoreError(f"PostgreSQL has no statements of mode {mode.name}")
 
     async def command(self, connection: Any, word: str) -> None:
