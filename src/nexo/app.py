@@ -221,10 +221,11 @@ def make_pipeline(core: Core, gateway: Gateway, bus: JoinedBus, metrics: Metrics
 
 
 def _calm_collector() -> None:
-    """What exists now stays: the cycle collector need not look at it, nor run as often as in a script."""
+    """What exists now stays: the cycle collector need not look at it, nor run as often as in a script. Nor so rarely
+    that everybody waits for it: 50,000 objects that came meanwhile take it 40 ms, whatever becomes of them."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
+    gc.set_threshold(5_000, 200, 20)
 
 
 def make_bus(config: Config) -> JoinedBus:

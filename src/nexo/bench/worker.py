@@ -166,7 +166,7 @@ class Worker:
 def _calm_collector() -> None:
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 50, 50)
+    gc.set_threshold(5_000, 1_000, 50)  # short pauses: they would count as the server's
 
 
 def _allow_many_connections() -> None:
