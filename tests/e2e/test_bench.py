@@ -216,6 +216,18 @@ async def test_the_scenarios_end_green_and_say_what_they_did(server: ServerProce
     assert request[1]["counts"]["delivered"] == request[1]["counts"]["saved"]
 
 
+async def test_tokens_that_end_during_the_run_are_renewed() -> None:
+    ends_soon = ("--set", "auth.access_ttl_s=5", "--seconds", "9", "--warmup", "0.5", "--rate", "40")
+    people = ("--pairs", "3", "--groups", "1", "--members", "4", "--senders", "2", "--flap", "0.3")
+    outcomes = await asyncio.gather(
+        *(bench("mixed", "--dialect", dialect, *people, *ends_soon) for dialect in ("envelope", "request", "command")),
+        bench("http-send", "--pairs", "3", *ends_soon[:-2]),
+    )
+    for code, result in outcomes:
+        assert (code, result["verdict"]["reasons"]) == (0, []), result["plan"]
+        assert result["counts"]["saved"] > 100
+
+
 async def test_the_others_too_and_a_storm(server: ServerProcess) -> None:
     at_once = ("--url", server.address, "--seconds", "1", "--warmup", "0.5")
     results = await asyncio.gather(

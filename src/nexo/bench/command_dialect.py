@@ -35,6 +35,7 @@ _ACKS = {"chat.delivered_receipt": "delivered", "chat.read_receipt": "read"}
 class Command:
     subprotocol = "nexo.command.v1"
     resends = False
+    acks_by_seq = False
 
     def __init__(self) -> None:
         self._decode = msgspec.json.Decoder(_Frame).decode
@@ -55,6 +56,9 @@ class Command:
 
     def hello(self, token: str, device_id: str, baselines: dict[str, int]) -> bytes | None:
         return _encode({"cmd": "auth.token", "request_id": "hello", "data": {"token": token}})
+
+    def renewal(self, token: str) -> bytes:
+        return _encode({"cmd": "auth.token", "request_id": "again", "data": {"token": token}})
 
     def after_auth(self) -> bytes | None:
         return self.sync()

@@ -14,6 +14,7 @@ from nexo.bench.http_sender import HttpSender
 from nexo.bench.numbering import client_msg_id_of
 from nexo.bench.person import Person, Stage, Target
 from nexo.bench.plan import CLIENTS_PER_SENDER, COMING_BACK, Account, Scenario
+from nexo.bench.tokens import Login, Tokens
 from nexo.bench.track import Track, digest_of
 from nexo.bench.verdict import Acknowledged, Comparison, Expectation, Row
 from nexo.ids import single_conversation_id
@@ -22,10 +23,6 @@ PASSWORD = "benchmark of Nexo"
 AT_ONCE = 32
 SAMPLE_MEMBERS = 16  # of each conversation, when not all histories are pulled
 PAGE = 200
-
-
-class _Login(msgspec.Struct):
-    access_token: str
 
 
 class _Group(msgspec.Struct):
@@ -73,6 +70,7 @@ class Crowd:
         self.rooms: list[Chat] = []
         self.proof = Proof()
         self.caller = Caller(stage.addresses)
+        self.tokens = Tokens(stage, self.caller)
 
     @property
     def chats(self) -> list[Chat]:
@@ -87,6 +85,7 @@ class Crowd:
             Account(f"b{plan.run_id}-{plan.first_user + i}", PASSWORD) for i in range(plan.users)
         ]
         people: list[Person | None] = [None] * len(accounts)
+        sharing: list[list[Person]] = [[] for _ in accounts]  # a login
         done = 0
 
         async def one(place: int) -> None:
@@ -95,10 +94,12 @@ class Crowd:
             if not plan.accounts:
                 await self.caller.call("POST", "/user/register", body=account)
             answer = await self.caller.call("POST", "/auth/login", body=account)
-            token = msgspec.json.decode(answer, type=_Login).access_token
+            login = msgspec.json.decode(answer, type=Login)
             by_http = plan.scenario is Scenario.http_send and place % 2 == 0  # of a pair the first one sends
             kind = HttpSender if by_http else Person
-            people[place] = kind(self.stage, plan.first_user + place, account.user_id, token)
+            person = people[place] = kind(self.stage, plan.first_user + place, account.user_id, login.access_token)
+            sharing[place].append(person)
+            self.tokens.keep_fresh(login, sharing[place])
             done += 1
             self.tell("signing up", done / len(accounts))
 
@@ -106,7 +107,9 @@ class Crowd:
         self.people = [person for person in people if person is not None]
         for i in range(plan.connections - len(self.people)):  # users may have many connections
             twin = self.people[i % len(accounts)]
-            self.people.append(Person(self.stage, plan.first_user + len(self.people), twin.user_id, twin.token))
+            person = Person(self.stage, plan.first_user + len(self.people), twin.user_id, twin.token)
+            self.people.append(person)
+            sharing[i % len(accounts)].append(person)
         await self._pair_up()
         await self._found_groups()
 
@@ -299,6 +302,7 @@ class Crowd:
 
     async def close(self) -> None:
         self.stage.settled = False
+        self.tokens.stop()
         for person in self.people:
             person.leave()
         for task in list(self.stage.tasks):

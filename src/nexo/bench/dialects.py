@@ -16,6 +16,7 @@ _encode = msgspec.json.Encoder().encode
 class Envelope:
     subprotocol = "nexo.envelope.v1"
     resends = True
+    acks_by_seq = True
 
     def __init__(self) -> None:
         self.decode = msgspec.json.Decoder(Frame).decode
@@ -28,6 +29,9 @@ class Envelope:
 
     def hello(self, token: str, device_id: str, baselines: dict[str, int]) -> bytes | None:
         return _encode({"type": "AUTH", "token": token, "deviceId": device_id, "baselines": baselines})
+
+    def renewal(self, token: str) -> bytes:
+        return _encode({"type": "REAUTH", "token": token})
 
     def after_auth(self) -> bytes | None:
         return None  # SYNC and the resend come by themselves
@@ -73,6 +77,7 @@ _REQUEST_ACKS = {1003: "saved", 2003: "read", 2008: "delivered", 2009: "saved"}
 class Request:
     subprotocol = "nexo.request.v1"
     resends = False
+    acks_by_seq = True
 
     def __init__(self) -> None:
         self._decode = msgspec.json.Decoder(_RequestFrame).decode
@@ -85,6 +90,9 @@ class Request:
 
     def hello(self, token: str, device_id: str, baselines: dict[str, int]) -> bytes | None:
         return None
+
+    def renewal(self, token: str) -> bytes:
+        return _encode({"req_identifier": 1001, "token": token, "msg_incr": "1", "operation_id": "b", "data": {}})
 
     def after_auth(self) -> bytes | None:
         return self.sync()

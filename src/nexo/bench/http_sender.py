@@ -42,6 +42,10 @@ class HttpSender(Person):
         """Only when there is something to send: a server closes connections that are not used for some seconds."""
         self.online = True
 
+    def renew(self, token: str) -> None:
+        self.token = token
+        self._head = self.address.request_head("POST", "/msg/send", token)
+
     def leave(self) -> None:
         self.online = False
         self._line.clear()

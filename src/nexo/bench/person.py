@@ -187,6 +187,12 @@ class Person:
                 track.restless = True  # a message that is sent again is also pushed again
             self._send(number, due, target)
 
+    def renew(self, token: str) -> None:
+        """Go on with this token."""
+        self.token = token
+        if self.online:
+            self._say(self.stage.dialect.renewal(token))
+
     def leave(self) -> None:
         """Cut off, on purpose."""
         self.wanted = self.online = False
@@ -245,8 +251,12 @@ class Person:
             connection.send(stage.dialect.single(client_msg_id, target.to, stage.body(due)))
 
     def acknowledge(self, track: Track) -> None:
+        dialect = self.stage.dialect
         if self.connection is not None and self.connection.open and track.contiguous:
-            self.connection.send(self.stage.dialect.delivered(track.conversation_id, track.contiguous, ""))
+            if dialect.acks_by_seq:
+                self.connection.send(dialect.delivered(track.conversation_id, track.contiguous, ""))
+            elif track.reached_id:
+                self.connection.send(dialect.delivered(track.conversation_id, 0, str(track.reached_id)))
 
     # -- hearing ---------------------------------------------------------------------------------------
 

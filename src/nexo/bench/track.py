@@ -40,7 +40,7 @@ class Track:
     was pushed can be compared with what is stored without keeping either."""
 
     __slots__ = ("ahead", "base", "contiguous", "conversation_id", "digest", "head", "last_id", "last_numbers",
-                 "last_push", "mine", "others", "receipt", "restless")  # fmt: skip
+                 "last_push", "mine", "others", "reached_id", "receipt", "restless")  # fmt: skip
 
     def __init__(self, conversation_id: str, base: int = 0) -> None:
         self.conversation_id = conversation_id
@@ -50,6 +50,7 @@ class Track:
         self.head = base  # as the server told it
         self.last_push = base
         self.last_id = 0
+        self.reached_id = 0  # of the last message of others that everything before is held of
         self.last_numbers: dict[str, int] = {}
         self.digest = 0
         self.mine = 0  # own messages, known by their acknowledgement
@@ -79,6 +80,8 @@ class Track:
         self.others += 1
         facts: Facts = frame.facts or _find_facts(frame)
         self.digest ^= facts.digest
+        if seq == self.contiguous:
+            self.reached_id = facts.server_msg_id
         # After a reconnect what was pushed meanwhile comes before what is sent again: only seqs tell the order then.
         if not (pulled or frame.resend or self.restless):
             self._check_order(facts, seq, counts)
