@@ -46,7 +46,7 @@ class Connection:
         "_acks", "_answers", "_dirty", "_frames", "_held", "_holds", "_inflight", "_out", "_out_bytes", "_parked",
         "_queued", "_refused", "_requests", "_resync_at", "_sends", "_touched", "_unblocked", "_violations",
         "asks_outcome", "blocked_since", "blocked_taken", "bytes_out", "closing", "conn_id", "device_id",
-        "dialect", "ended", "frames_out", "heads", "heads_at", "host", "last_ping", "last_seen", "link", "notices",
+        "dialect", "ended", "heads", "heads_at", "host", "last_ping", "last_seen", "link", "notices",
         "opened_at", "presigned", "remote", "session", "signing_in", "synced_at", "user_id",
     )  # fmt: skip
 
@@ -65,7 +65,6 @@ class Connection:
         self.signing_in = False
         self.closing = False
         self.ended = ""  # why; empty when the client went by itself
-        self.frames_out = 0
         self.opened_at = self.last_seen = self.last_ping = time.monotonic()
         self.synced_at = math.inf  # when its heads were asked for: it has to be told of conversations that came later
         self.blocked_since = 0.0
@@ -141,6 +140,7 @@ class Connection:
         self.flush()
 
     def read_done(self) -> None:
+        self.host.traffic.read_from(self.link)
         if self.link.extra_frames:
             self._charge_extra_frames()
         if self._out:
@@ -442,9 +442,11 @@ class Connection:
         self._touched = False
         out = self._out
         if out:
+            traffic = self.host.traffic
+            traffic.frames_out += len(out)
+            traffic.bytes_out += self._out_bytes
             self.bytes_out += self._out_bytes
             self._out_bytes = 0
-            self.frames_out += len(out)
             self.link.write(out[0] if len(out) == 1 else b"".join(out))
             out.clear()
         if self._dirty and not self.blocked_since and self._held is None and not self.closing:

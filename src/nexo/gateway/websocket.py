@@ -47,7 +47,7 @@ class Gate(Protocol):
 class Link(Protocol):
     """One open connection, as its peer sees it."""
 
-    frames_in: int  # whole messages that came, for the metrics
+    frames_in: int  # whole messages that came, until the peer takes them over for the metrics
     bytes_in: int
     extra_frames: int  # control frames and fragments that came since the peer last set it to 0
 

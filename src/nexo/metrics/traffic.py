@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol
 
 from nexo.metrics import families as f
 from nexo.metrics.families import Sample
 from nexo.metrics.measures import Tally
 
 
+class Link(Protocol):
+    frames_in: int
+    bytes_in: int
+
+
 class Traffic:
-    """Counts of one gateway. Bytes and frames are kept by the connections themselves while they live."""
+    """Counts of one gateway."""
 
     def __init__(self) -> None:
         self.opened = Tally()  # by dialect
@@ -25,9 +31,14 @@ class Traffic:
         self.resyncs = Tally()
         self.resent = 0
         self.lost = 0
-        # of connections that have ended
         self.frames_in = self.frames_out = 0
         self.bytes_in = self.bytes_out = 0
+
+    def read_from(self, link: Link) -> None:
+        """Take over what it has counted."""
+        self.frames_in += link.frames_in
+        self.bytes_in += link.bytes_in
+        link.frames_in = link.bytes_in = 0
 
     def samples(self) -> Iterable[Sample]:
         yield from f.OPENED.each(self.opened)
@@ -38,5 +49,9 @@ class Traffic:
         yield from f.REQUESTS.each(self.requests)
         yield from f.PUSHES_DROPPED.each(self.dropped)
         yield from f.RESYNCS.each(self.resyncs)
+        yield f.FRAMES(self.frames_in, "in")
+        yield f.FRAMES(self.frames_out, "out")
+        yield f.BYTES(self.bytes_in, "in")
+        yield f.BYTES(self.bytes_out, "out")
         yield f.RESENT(self.resent)
         yield f.PUSHES_LOST(self.lost)
