@@ -14,9 +14,7 @@ import argparse
 import datetime
 import json
 import os
-import re
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -30,7 +28,7 @@ import reads
 import store
 from nexo.bench.plots import HEIGHT, WIDTH, Line, growth_plot
 from page import replace_part
-from target_rows import HERE, bench
+from target_rows import HERE, bench, script
 
 IMAGES = HERE.parent / "docs" / "images"
 TONES = ("#3457d5", "#d97a0b", "#3fa58a", "#c2304c", "#66707f", "#8a5cd6")
@@ -81,22 +79,15 @@ def history(short: bool) -> Found:
 
 
 def instances(short: bool) -> Found:
-    """Of instances.py, which shares the machine with them: CPU per message, not throughput."""
-    command = [
-        sys.executable,
-        str(HERE / "instances.py"),
-        "--counts",
-        "1",
-        "2",
-        "3",
-        "--seconds",
-        "3" if short else "5",
-    ]
-    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    lines: dict[str, list[float]] = {}
-    for line in (line for line in text.splitlines() if "near" not in line):  # each message crosses the bus
-        for name, value in re.findall(r"(nexo|database|redis) µs ([\d,]+)", line):
-            lines.setdefault(name, []).append(float(value.replace(",", "")))
+    """Of instances.py, which shares the machine with them: CPU per message, not throughput. Each crosses the bus."""
+    names = ("1", "2-far", "3-far")
+    rounds, seconds = ("1", "2") if short else ("3", "4")
+    flags = f"--only {','.join(names)} --rounds {rounds} --seconds {seconds}"
+    found = script(f"instances.py {flags}")
+    lines = {
+        shown: [found[name][key] for name in names]
+        for shown, key in (("instances", "**all instances**"), ("database", "database"), ("Redis", "Redis"))
+    }
     return [1.0, 2.0, 3.0], lines, "CPU µs per message, PostgreSQL"
 
 

@@ -296,6 +296,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=60)
     parser.add_argument("--window", type=int, default=8)
     parser.add_argument("--functions", type=int, default=0, help="also the costliest functions of each, so many")
+    parser.add_argument("--json", type=Path, help="write what was found to this file, too")
     parser.add_argument("--markdown", type=Path, help="the page whose generated part is to be replaced")
     options = parser.parse_args()
     names = options.only.split(",")
@@ -303,6 +304,8 @@ def main() -> None:
     load = f"{options.pairs} pairs, window {options.window}, medians of {options.rounds} rounds in turns"
     text = table(options.engine, found, load)
     sys.stdout.write(f"{text}\n")
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1))
     if options.markdown:
         replace_part(options.markdown, "instances.py", text)
 
