@@ -6,6 +6,7 @@ import asyncio
 import base64
 import contextlib
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
@@ -189,8 +190,8 @@ async def test_query_tokens_never_reach_a_log() -> None:
 
 @pytest.fixture(scope="module")
 def short_server() -> Iterator[ServerProcess]:
-    """Access tokens last four seconds."""
-    with ServerProcess(auth__access_ttl_s=4) as running:
+    """Access tokens last eight seconds."""
+    with ServerProcess(auth__access_ttl_s=8) as running:
         yield running
 
 
@@ -199,11 +200,12 @@ async def test_a_newer_token_in_a_request_extends_the_connection(short_server: S
         (ann,) = await here.people("ann")
         async with open_at(short_server, "?" + urlencode(query_of(ann))) as socket:
             first = ann.tokens
+            over_at = time.monotonic() + 8.1
             assert (await ask(socket, 1001, token=first.access))["err_code"] == 0
-            await asyncio.sleep(1.5)
+            await asyncio.sleep(4)
             newer = (await ann.log_in()).access
             assert (await ask(socket, 1001, token=newer))["err_code"] == 0
-            await asyncio.sleep(3.2)
+            await asyncio.sleep(over_at - time.monotonic())
             assert (await ask(socket, 1001, token=newer))["err_code"] == 0, "the first token is over"
             push = await receive(socket)
             assert (push["req_identifier"], push["data"]["reason"]) == (2010, "token_expired")

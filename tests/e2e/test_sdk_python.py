@@ -227,7 +227,7 @@ async def test_a_device_goes_on_where_it_stopped(server: ServerProcess, tmp_path
 
 
 async def test_tokens_are_renewed_on_the_live_connection() -> None:
-    with ServerProcess(auth__access_ttl_s=2) as server:
+    with ServerProcess(auth__access_ttl_s=5) as server:
         async with people(server.address, "ann", "ben") as (ann, ben):
             states = []
             ann.on("state", lambda event: states.append(event.state))

@@ -289,8 +289,8 @@ async def test_a_session_that_was_ended_in_the_database_is_noticed_on_heartbeat(
 
 @pytest.fixture(scope="module")
 def short_server() -> Iterator[ServerProcess]:
-    """Access tokens live for two seconds."""
-    with ServerProcess(auth__access_ttl_s=2, auth__refresh_ttl_s=100) as running:
+    """Access tokens live for four seconds."""
+    with ServerProcess(auth__access_ttl_s=4, auth__refresh_ttl_s=100) as running:
         yield running
 
 
@@ -309,7 +309,7 @@ async def test_reauth_in_time_keeps_the_socket_open(short_server: ServerProcess)
         ann = await here.person("ann")
         tokens = await ann.log_in()
         client = await ann.connect(tokens)
-        for _ in range(3):
+        for _ in range(5):
             refreshed = Tokens(await here.call("POST", "/auth/refresh", json={"refresh_token": tokens.refresh}))
             await client.ask({"type": "REAUTH", "token": refreshed.access}, "AUTH_OK")
             tokens = refreshed
