@@ -126,6 +126,23 @@ async def test_the_numbers_say_what_happened(server: ServerProcess) -> None:
     assert of(after, "process_resident_memory_bytes") > 10_000_000
 
 
+async def test_frames_and_bytes_count_while_a_connection_lives_and_once() -> None:
+    def counted(values: Values, unit: str) -> list[float]:
+        return [of(values, f"nexo_websocket_{unit}_total", direction=way) for way in ("in", "out")]
+
+    with ServerProcess() as server:
+        async with meet(server, "ann", check_pushes=False) as (ann,):
+            before = await scrape(server)
+            for _ in range(20):
+                await ann.ask({"type": "PING"}, "PONG")
+            during = await scrape(server)
+        after = await scrape(server)
+    for unit, at_least in (("frames", 20), ("bytes", 300)):
+        for earlier, later in zip(counted(before, unit), counted(during, unit), strict=True):
+            assert later - earlier >= at_least
+    assert counted(after, "frames") == counted(during, "frames")
+
+
 async def test_the_number_of_series_does_not_grow_with_users_groups_messages_or_nonsense(
     server: ServerProcess,
 ) -> None:
