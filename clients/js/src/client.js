@@ -1,39 +1,52 @@
 // The client: accounts, the connection, conversations, events. What it does with frames is in core/engine.js.
 
-import { Conversation } from "./conversation.js";
+import { Calls } from "./calls.js";
+import { Account } from "./account.js";
+import { camel, snake } from "./camel-case.js";
+import { Contacts } from "./contacts.js";
+import { ConversationList } from "./conversation-list.js";
+import { ConversationViews } from "./conversation-views.js";
 import { MessageIds, groupConversationId, singleConversationId } from "./core/ids.js";
-import { sortChats } from "./core/list.js";
+import { filePath } from "./core/messages.js";
 import { withDefaults } from "./core/options.js";
+import { newItem } from "./core/outbox.js";
+import { Devices, Push } from "./devices.js";
+import { Driver } from "./driver.js";
 import { Emitter } from "./emitter.js";
 import { NexoError } from "./errors.js";
+import { EVENT_NAMES, namedEvent } from "./events.js";
 import { Groups } from "./groups.js";
 import { Http } from "./http.js";
-import { Listing } from "./listing.js";
+import { InboxStream } from "./inbox-stream.js";
 import { Locks } from "./locks.js";
-import { camel, snake } from "./naming.js";
+import { MessageCalls } from "./message-calls.js";
 import { watchNetwork } from "./network.js";
-import { OutgoingMessage } from "./outgoing.js";
+import { OutgoingMessages } from "./outgoing-message.js";
 import { Presence } from "./presence.js";
-import { Renewal } from "./renewal.js";
+import { random } from "./random.js";
+import { RepeatedCalls } from "./repeated-calls.js";
 import { Sessions } from "./sessions.js";
-import { Shell } from "./shell.js";
-import { FallbackStorage } from "./storage/fallback.js";
-import { IndexedDbStorage } from "./storage/indexeddb.js";
-import { MemoryStorage } from "./storage/memory.js";
+import { defaultStorage } from "./storage/fallback.js";
+import { TokenRefresh } from "./token-refresh.js";
 import { Users } from "./users.js";
 
-/** @import { Chat } from "./core/chat.js" */
-/** @import { ClientEvents, ClientOptions } from "./interface.js" */
-/** @import { OutboxItem, PlacedMessage, SendOptions, Session, State, StateChange, Storage, User } from "./types.js" */
+/** @import { Conversation } from "./conversation.js" */
+/** @import { ConversationState } from "./core/conversation-state.js" */
+/** @import { ClientOptions } from "./core/options.js" */
+/** @import { ClientEvents } from "./events.js" */
+/** @import { OutgoingMessage } from "./outgoing-message.js" */
+/** @import { ConversationOrId, MessageOrId } from "./message-calls.js" */
+/** @import { Forwarded, SearchPage, SendOptions, Session, State, StateChange, Storage, User } from "./types.js" */
 
 /** @extends {Emitter<ClientEvents>} */
 export class NexoClient extends Emitter {
   /** @param {ClientOptions} options */
   constructor(options) {
-    super();
-    const { url, storage, deviceId, platformId = 5, WebSocket = globalThis.WebSocket, fetch = globalThis.fetch } = options;
+    super(EVENT_NAMES);
+    const { url, storage, deviceId, platformId = 5, getToken } = options;
+    const { WebSocket = globalThis.WebSocket, fetch = globalThis.fetch } = options;
     this._options = withDefaults(options);
-    // does not go back when somebody sets the clock
+    // monotonic: a change of the system clock does not affect it
     this._clock = () => performance.timeOrigin + performance.now();
     this._ids = new MessageIds(random);
     this._http = new Http(url, fetch);
@@ -44,30 +57,42 @@ export class NexoClient extends Emitter {
     this._sessions = new Sessions(this._http, this.storage, this._locks, {
       deviceId,
       platformId,
+      getToken,
       clock: this._clock,
       makeId: () => this._ids.next(this._clock()),
       changed: (session) => this._sessionChanged(session),
     });
-    /** @type {Shell | null} */
-    this._shell = null;
-    /** @type {Map<string, Conversation>} */
-    this._views = new Map();
-    /** Not yet among the messages. @type {Map<string, OutgoingMessage>} */
-    this._outgoing = new Map();
-    /** @type {Set<Chat>} */
-    this._dirty = new Set();
-    /** @type {Conversation[] | null} */
-    this._list = null;
-    /** @type {Listing | null} */
-    this._listing = null;
-    this._renewal = new Renewal(this._sessions, this._clock, random);
+    /** @type {Driver | null} */
+    this._driver = null;
+    this._views = new ConversationViews(this, () => this._driver?.engine.conversations.values() ?? []);
+    this._outgoing = new OutgoingMessages(() => this._driver, (outgoing) => this._outgoingChanged(outgoing));
+    /** @type {ConversationList | null} */
+    this._conversationList = null;
+    this._tokenRefresh = new TokenRefresh(this._sessions, this._clock, random, (reason) => {
+      this._driver?.drive((engine) => engine.connection.end(reason));
+    });
     this._instanceId = this._ids.next(this._clock());
     this._isStarted = false;
     this._unwatch = () => {};
+    /** @type {InboxStream | null} */
+    this._inbox = null;
     const call = this.call.bind(this);
     this.users = new Users(call);
+    this.contacts = new Contacts(call);
     this.groups = new Groups(call);
-    this.presence = new Presence((userIds) => this._shell?.drive((engine) => engine.watchPresence(userIds)));
+    this.calls = new Calls({
+      send: (frame) => this._sendFrame(frame),
+      call,
+      makeId: () => this._ids.next(this._clock()),
+    });
+    this.devices = new Devices(call);
+    this.push = new Push(call);
+    this.account = new Account({ call, download: (path) => this._download(path), forget: () => this._forgetAll() });
+    this._repeated = new RepeatedCalls(this._options);
+    this._messageCalls = new MessageCalls(call, this._repeated, () => this._ids.next(this._clock()), () => this._needDriver().userId);
+    /** Conversations whose deletions are being loaded. @type {Set<ConversationState>} */
+    this._loadingDeleted = new Set();
+    this.presence = new Presence((userIds) => this._driver?.drive((engine) => engine.watchPresence(userIds)));
   }
 
   // -- account ----------------------------------------------------------------------------------------------
@@ -83,7 +108,7 @@ export class NexoClient extends Emitter {
 
   /**
    * Does not sign in.
-   * @param {{userId?: string, password: string, nickname?: string, avatar?: string, extra?: any}} account
+   * @param {{userId?: string, password: string, nickname?: string, avatar?: string, extra?: any, code?: string}} account
    * @returns {Promise<User>}
    */
   async register(account) {
@@ -92,18 +117,24 @@ export class NexoClient extends Emitter {
 
   /** @param {{userId: string, password: string}} credentials */
   async login({ userId, password }) {
-    if (this._shell && this._shell.userId !== userId) await this._leave();
+    if (this._driver && this._driver.userId !== userId) await this._leave();
     return this._begin(await this._sessions.login(userId, password));
   }
 
   /**
-   * Go on with a session that was saved, or with the one in the storage.
-   * @param {Session} [session]
+   * Continues a saved session, or the one in the storage. With `expectUser`, a session of another user is not continued but
+   * deleted from the storage.
+   * @param {{session?: Session, expectUser?: string} | Session} [options]
    * @returns {Promise<boolean>} whether there was one
    */
-  async restore(session) {
-    if (session && this._shell && this._shell.userId !== session.userId) await this._leave();
-    const found = await this._sessions.restore(session);
+  async restore(options) {
+    const { session, expectUser } = options && "accessToken" in options ? { session: options } : (options ?? {});
+    const userId = expectUser ?? session?.userId;
+    if (userId !== undefined && this._driver && this._driver.userId !== userId) {
+      await this._leave();
+      await this._sessions.forget();
+    }
+    const found = await this._sessions.restore(session, expectUser);
     if (found) await this._begin(found);
     return found !== null;
   }
@@ -114,12 +145,16 @@ export class NexoClient extends Emitter {
     await this._sessions.replace(await this.call("POST", "/auth/password", params));
   }
 
-  /** End the session on the server, and forget what is stored of the user. */
+  /** Ends the session on the server, and deletes everything stored of the user. */
   async logout() {
-    const shell = this._shell;
-    await this.call("POST", "/auth/logout", {}).catch(() => {}); // not reached: it ends by itself one day
+    await this.call("POST", "/auth/logout", {}).catch(() => {}); // not reached: the session expires
+    await this._forgetAll();
+  }
+
+  async _forgetAll() {
+    const driver = this._driver;
     await this.close();
-    await shell?.wipe();
+    await driver?.wipe();
     this._forgetUser();
     await this._sessions.forget();
   }
@@ -128,39 +163,61 @@ export class NexoClient extends Emitter {
 
   /** @returns {State} */
   get state() {
-    return this._shell?.engine.state ?? "offline";
+    return this._driver?.engine.state ?? "offline";
   }
 
   /** `{state, reason, retryAt}`, as the event has it. @returns {StateChange} */
   get stateChange() {
-    return this._shell?.engine.stateChange ?? { state: "offline", reason: null, retryAt: null };
+    return this._driver?.engine.stateChange ?? { state: "offline", reason: null, retryAt: null };
   }
 
   /**
-   * Connect, and stay so. Resolves when everything that was missed is here for the first time.
+   * Connects, and stays connected. Resolves when everything that was missed is here for the first time. Without a session it
+   * signs in by `getToken`, if there is one, or else continues the stored session.
    * @returns {Promise<void>}
    */
   async connect() {
     if (!this._WebSocket) throw new NexoError("no_websocket", "There is none here: pass a class as the option WebSocket");
-    if (!this.session && !(await this.restore())) throw new NexoError("unauthorized", "Sign in first");
-    const shell = this._needShell();
+    if (!this.session && this._sessions.canAsk) await this._begin(await this._sessions.ask());
+    else if (!this.session && !(await this.restore())) throw new NexoError("unauthorized", "Sign in first");
+    const driver = this._needDriver();
+    driver.engine.inbox.holdsUnhandled = this._hasInbox;
     if (!this._isStarted) {
-      this._unwatch = watchNetwork((react) => this._shell?.drive((engine) => react(engine.link)), this._clock);
+      this._unwatch = watchNetwork((react) => this._driver?.drive((engine) => react(engine.connection)), this._clock);
     }
     this._isStarted = true;
     const online = this._whenOnline();
-    await shell.start();
+    await driver.start();
     return online;
   }
 
-  /** Disconnect. What is in the outbox stays there; `connect` goes on. */
+  /**
+   * Resolves when everything that was sent is saved. Rejects with the error of a message that failed, with the reason when the
+   * client is closed, or with `timeout`.
+   * @param {number} [timeoutMs]
+   */
+  flush(timeoutMs = 30_000) {
+    return this._outgoing.flush(timeoutMs, () => {
+      if (this.state === "closed") throw new NexoError(this.stateChange.reason ?? "closed");
+      if (!this._isStarted) throw new NexoError("offline", "connect() first");
+    });
+  }
+
+  /**
+   * Disconnects. What the server has not saved stays in the outbox; `connect` continues with it.
+   * @returns {Promise<OutgoingMessage[]>} what the server has not saved
+   */
   async close() {
     this._isStarted = false;
     this._unwatch();
-    this._renewal.stop();
-    this._listing?.stop();
-    await this._shell?.stop();
+    this._tokenRefresh.stop();
+    this._repeated.stop();
+    this._conversationList?.stop();
+    await this._driver?.stop();
+    this._endStreams();
     await this.storage.close?.();
+    this._outgoing.wake();
+    return this._outgoing.unsent;
   }
 
   _whenOnline() {
@@ -182,27 +239,26 @@ export class NexoClient extends Emitter {
 
   /** The live list: pinned first, then the newest activity. @returns {Conversation[]} */
   get conversations() {
-    this._list ??= sortChats(this._shell?.engine.chats.values() ?? []).map((chat) => this._view(chat));
-    return this._list;
+    return this._views.list;
   }
 
   get totalUnread() {
     return this.conversations.reduce((sum, conversation) => sum + conversation.unread, 0);
   }
 
-  /** Everything that was sent and is not saved yet, in order. @returns {OutgoingMessage[]} */
+  /** The messages that were sent and are not saved yet, in order. @returns {OutgoingMessage[]} */
   get pending() {
-    return [...this._outgoing.values()].sort((one, other) => (one.order < other.order ? -1 : 1));
+    return this._outgoing.all;
   }
 
   /** @param {string} conversationId */
   conversation(conversationId) {
-    return this._view(this._needShell().engine.chat(conversationId));
+    return this._views.of(this._needDriver().engine.conversation(conversationId));
   }
 
   /** @param {string} userId */
   chatWith(userId) {
-    return this.conversation(singleConversationId(this._needShell().userId, userId));
+    return this.conversation(singleConversationId(this._needDriver().userId, userId));
   }
 
   /** @param {string} groupId */
@@ -216,8 +272,71 @@ export class NexoClient extends Emitter {
    * @returns {Promise<boolean>} whether there are more
    */
   async loadConversations(limit) {
-    this._needShell();
-    return this._listing?.more(limit) ?? false;
+    this._needDriver();
+    return this._conversationList?.more(limit) ?? false;
+  }
+
+  // -- messages ---------------------------------------------------------------------------------------------
+
+  /**
+   * Sends copies of messages to other conversations, or with `merge` one message that holds them. Tried until the server has
+   * answered. At most 100 messages and 20 targets, and 200 copies.
+   * @param {readonly MessageOrId[]} messages
+   * @param {readonly ConversationOrId[]} targets
+   * @param {{merge?: boolean, title?: string, clientMsgId?: string}} [options]
+   * @returns {Promise<Forwarded[]>} one for each target
+   */
+  forward(messages, targets, options = {}) {
+    return this._messageCalls.forward(messages, targets, options);
+  }
+
+  /**
+   * Searches all conversations or one, newest first.
+   * @param {string} q
+   * @param {{conversationId?: string, senderId?: string, msgType?: number, after?: number, before?: number, limit?: number, cursor?: string}} [options]
+   * @returns {Promise<SearchPage>}
+   */
+  search(q, options = {}) {
+    return this._messageCalls.search(q, options);
+  }
+
+  /** Puts a message before the moderators. @param {MessageOrId} message @param {string} reason @returns {Promise<string>} the id of the report */
+  report(message, reason) {
+    return this._messageCalls.report(message, reason);
+  }
+
+  // -- events ------------------------------------------------------------------------------------------------
+
+  /**
+   * The events of these names from now on, for `for await`: until `close`, or until the server ends the session, which throws
+   * the error with its reason.
+   * @param {(keyof ClientEvents)[]} names
+   */
+  events(...names) {
+    if (names.length === 0) throw new NexoError("unknown_event", "Name at least one event");
+    return this._stream(names, namedEvent);
+  }
+
+  /**
+   * The messages of other users for `for await`, to be called before `connect`. What is not handled when the process ends is
+   * received again by the next one with the same storage. It ends as `events` do.
+   */
+  inbox() {
+    if (this._hasInbox) throw new NexoError("inbox_in_use", "The client has an inbox already");
+    if (this._driver) this._driver.engine.inbox.holdsUnhandled = true;
+    const stream = this._stream(["message"], (_, event) => event);
+    for (const event of this._inbox?.takeUnhandled() ?? []) stream.put(event);
+    this._inbox = new InboxStream(
+      stream,
+      (id, seq) => this._driver?.drive(({ inbox }) => inbox.handled(this._clock(), inbox.conversation(id), seq)),
+      async (id) => this._driver?.keepBaseline(id),
+      async () => this._driver?.storeBaselines(),
+    );
+    return this._inbox;
+  }
+
+  get _hasInbox() {
+    return this._inbox !== null && !this._inbox.isOver;
   }
 
   // -- anything else ----------------------------------------------------------------------------------------
@@ -235,9 +354,49 @@ export class NexoClient extends Emitter {
     try {
       return await this._http.call(method, path, params, session.accessToken);
     } catch (error) {
-      if (!(error instanceof NexoError) || error.reason !== "token_expired") throw error;
+      const isRefused = error instanceof NexoError && error.reason === "token_expired";
+      if (!isRefused && !(this._sessions.canAsk && Sessions.isOver(error))) throw error;
       const { accessToken } = await this._sessions.refresh(session);
       return this._http.call(method, path, params, accessToken);
+    }
+  }
+
+  /**
+   * The address of a message's file, or of a smaller picture of it, which needs no token for an hour or two; null when there
+   * is none.
+   * @param {import("./types.js").Message} message
+   * @param {"" | "small" | "medium"} [preview]
+   */
+  fileUrl(message, preview = "") {
+    const path = filePath(message, preview);
+    return path?.startsWith("/") ? this._http.url + path : path;
+  }
+
+  /** @type {import("./uploads.js").RawCall} */
+  _callRaw(method, path, headers, body) {
+    const all = { "Tus-Resumable": "1.0.0", ...headers };
+    return this._signed((authorization) => this._http.callRaw(method, path, { ...all, ...authorization }, body));
+  }
+
+  /** @param {string} path */
+  _download(path) {
+    return this._signed((authorization) => this._http.download(path, authorization));
+  }
+
+  /**
+   * @template R
+   * @param {(authorization: {Authorization: string}) => Promise<R>} request
+   * @returns {Promise<R>}
+   */
+  async _signed(request) {
+    const session = this.session;
+    if (!session) throw new NexoError("unauthorized", "Sign in first");
+    try {
+      return await request({ Authorization: `Bearer ${session.accessToken}` });
+    } catch (error) {
+      if (!(error instanceof NexoError) || error.status !== 401) throw error; // an answer to HEAD has no reason
+      const { accessToken } = await this._sessions.refresh(session);
+      return request({ Authorization: `Bearer ${accessToken}` });
     }
   }
 
@@ -245,7 +404,7 @@ export class NexoClient extends Emitter {
 
   /** @param {Session} session */
   async _begin(session) {
-    if (this._shell?.userId === session.userId) return session;
+    if (this._driver?.userId === session.userId) return session;
     await this._leave();
     const around = {
       storage: this.storage,
@@ -255,43 +414,47 @@ export class NexoClient extends Emitter {
       clock: this._clock,
       instanceId: this._instanceId,
     };
-    this._shell = new Shell(session.userId, this._shellHost(), around, this._options);
-    this._listing = new Listing(this.call.bind(this), this._shell, this._clock, (error) => this._failed(error));
-    if (this.presence.watched.length > 0) this._shell.engine.watchPresence(this.presence.watched);
-    await this._shell.loaded.catch(() => {});
+    this._driver = new Driver(session.userId, this._driverHost(), around, this._options);
+    this._conversationList = new ConversationList(this.call.bind(this), this._driver, this._clock, (error) => this._failed(error));
+    this._driver.engine.connection.canAskForToken = this._sessions.canAsk;
+    this._driver.engine.inbox.holdsUnhandled = this._hasInbox;
+    if (this.presence.watched.length > 0) this._driver.engine.watchPresence(this.presence.watched);
+    await this._driver.loaded.catch(() => {});
     return session;
   }
 
   async _leave() {
-    if (!this._shell) return;
+    if (!this._driver) return;
     await this.close();
     this._forgetUser();
   }
 
   _forgetUser() {
-    this._shell?.abandon();
-    this._shell = null;
-    this._listing?.stop();
-    this._listing = null;
+    this._driver?.abandon();
+    this._driver = null;
+    this._conversationList?.stop();
+    this._conversationList = null;
     this._views.clear();
     this._outgoing.clear();
-    this._dirty.clear();
-    this._list = null;
+    this.calls._clear("closed");
+    if (!this._hasInbox) this._inbox = null;
     this._emit("conversations", []);
   }
 
-  /** @returns {import("./shell.js").ShellHost} */
-  _shellHost() {
+  /** @returns {import("./driver.js").DriverHost} */
+  _driverHost() {
     return {
       emit: (name, payload) => this._pass(name, payload),
-      changed: (chat) => this._changed(chat),
-      itemChanged: (item, isAccepted) => this._itemChanged(item, isAccepted),
-      itemSaved: (item, message) => this._itemSaved(item, message),
-      itemGiven: (clientMsgId) => this._outgoing.delete(clientMsgId),
+      changed: (state) => this._views.changed(state),
+      itemChanged: (item, isAccepted) => this._outgoing.changed(item, isAccepted),
+      itemSaved: (item, message) => this._outgoing.saved(item, message),
+      itemGiven: (clientMsgId) => this._outgoing.given(clientMsgId),
       session: () => this.session,
       prepareToken: (isExpired) => this._prepareToken(isExpired),
       ended: (reason, forgetSession) => void this._ended(reason, forgetSession),
-      loadList: () => this._listing?.reload(),
+      loadList: () => this._conversationList?.reload(),
+      loadDeleted: (state) => void this._loadDeleted(state),
+      callRaw: (method, path, headers, body) => this._callRaw(method, path, headers, body),
       failed: (error) => this._failed(error),
     };
   }
@@ -299,8 +462,8 @@ export class NexoClient extends Emitter {
   /** @param {Session | null} session */
   _sessionChanged(session) {
     if (session) this._sendFrame({ type: "REAUTH", token: session.accessToken });
-    if (session && this._isStarted) this._renewal.start();
-    else this._renewal.stop();
+    if (session && this._isStarted) this._tokenRefresh.start();
+    else this._tokenRefresh.stop();
     this._emit("session", session);
   }
 
@@ -312,19 +475,20 @@ export class NexoClient extends Emitter {
       try {
         await this._sessions.refresh(session);
       } catch (error) {
-        // the old one may do while the server cannot give another
+        // the old token may still be valid
         if (isExpired || !(error instanceof NexoError) || !error.isTransient) throw error;
       }
     }
-    if (this._isStarted) this._renewal.start();
+    if (this._isStarted) this._tokenRefresh.start();
   }
 
   /** @param {string} reason @param {boolean} forgetSession */
   async _ended(reason, forgetSession) {
     if (reason === "kicked" || reason === "replaced") this._emit("kicked", { reason });
-    this._renewal.stop();
-    this._listing?.stop();
+    this._tokenRefresh.stop();
+    this._conversationList?.stop();
     if (forgetSession) await this._sessions.forgetIfStored();
+    if (this.state === "closed") this._endStreams(new NexoError(reason));
   }
 
   // -- inside: events ---------------------------------------------------------------------------------------
@@ -332,19 +496,23 @@ export class NexoClient extends Emitter {
   /** @param {string} name @param {any} payload */
   _pass(name, payload) {
     if (name === "error") return this._failed(new NexoError(payload.reason, payload.detail, payload));
+    if (name === "call") return this.calls._receive(payload);
+    if (name === "state") this._outgoing.wake();
+    if (name === "state" && payload.state === "online") this.calls._online();
+    if (name === "state" && payload.state === "online") this._repeated.wake();
     if (name === "presence") this.presence._learn(payload.users);
-    if (payload?.chat) {
-      const { chat, ...rest } = payload;
-      payload = { ...rest, conversation: this._view(chat) };
-      payload.conversation._invalidate();
+    if (payload?.conversation) {
+      const conversation = this._views.of(payload.conversation);
+      conversation._invalidate();
+      payload = { ...payload, conversation };
+      if (payload.message) this.calls._learn(payload.message);
     }
     this._emit(/** @type {keyof ClientEvents} */ (name), payload);
   }
 
   /** @param {unknown} error */
   _failed(error) {
-    const told = error instanceof NexoError ? error : new NexoError("internal", String(error));
-    this._emit("error", told);
+    this._emit("error", error instanceof NexoError ? error : new NexoError("internal", String(error)));
   }
 
   /** @override @param {unknown} error */
@@ -353,137 +521,80 @@ export class NexoClient extends Emitter {
     else this._emit("error", error instanceof NexoError ? error : new NexoError("handler_failed", String(error)));
   }
 
-  /** Told once, at the end of this turn. @param {Chat} chat */
-  _changed(chat) {
-    this._views.get(chat.id)?._invalidate();
-    this._list = null;
-    if (this._dirty.size === 0) queueMicrotask(() => this._tellChanges());
-    this._dirty.add(chat);
-  }
-
-  _tellChanges() {
-    const dirty = [...this._dirty];
-    this._dirty.clear();
-    if (dirty.length === 0) return;
-    for (const chat of dirty) {
-      const view = this._views.get(chat.id);
-      view?._emit("change", view);
+  /** What the user has deleted on other devices, as far as this one does not know it. @param {ConversationState} state */
+  async _loadDeleted(state) {
+    if (this._loadingDeleted.has(state)) return;
+    this._loadingDeleted.add(state);
+    try {
+      for (let hasMore = true; hasMore; ) {
+        const page = await this._messageCalls.deleted(state.id, state.deletedRev ?? 0);
+        const { serverMsgIds, upToSeq, deletedRev } = page;
+        state.deletedRev = Math.max(state.deletedRev ?? 0, deletedRev);
+        this._driver?.drive(({ inbox }) => inbox.applyDeleted(this._clock(), state, serverMsgIds, upToSeq, deletedRev));
+        hasMore = page.hasMore;
+      }
+    } catch (error) {
+      this._failed(error); // the next SYNC names the revision again
+    } finally {
+      this._loadingDeleted.delete(state);
     }
-    this._emit("conversations", this.conversations);
-  }
-
-  /** @param {Chat} chat */
-  _view(chat) {
-    let view = this._views.get(chat.id);
-    if (!view) {
-      view = new Conversation(this, chat);
-      this._views.set(chat.id, view);
-    }
-    return view;
   }
 
   // -- inside: sending --------------------------------------------------------------------------------------
 
   /**
-   * @param {Chat} chat
+   * @param {ConversationState} state
    * @param {any} content
    * @param {SendOptions} options
+   * @param {{upload: import("./types.js").Upload, blob: Blob | null} | null} [file]
    */
-  _enqueue(chat, content, { msgType = 1, mentions = [], replyTo = null, extra = null, clientMsgId }) {
-    const shell = this._needShell();
-    const known = clientMsgId === undefined ? undefined : this._outgoing.get(clientMsgId);
+  _enqueue(state, content, options, file = null) {
+    const driver = this._needDriver();
+    const known = options.clientMsgId === undefined ? undefined : this._outgoing.get(options.clientMsgId);
     if (known) return known;
-    if (shell.engine.outbox.size >= this._options.maxPending) throw new NexoError("outbox_full", "Too much waits already");
-    const now = this._clock();
-    const order = this._ids.next(now);
-    const item = shell.enqueue({
-      clientMsgId: clientMsgId ?? order,
-      order,
-      conversationId: chat.id,
-      recvId: chat.peerId,
-      groupId: chat.groupId,
-      msgType,
-      content,
-      mentions: [...mentions],
-      replyTo,
-      extra,
-      createdAt: Math.round(now),
-      wasSent: false,
-      error: null,
-    });
-    this._changed(chat);
-    return this._outgoingOf(item);
-  }
-
-  /** @param {OutboxItem} item */
-  _outgoingOf(item) {
-    let outgoing = this._outgoing.get(item.clientMsgId);
-    if (!outgoing) {
-      outgoing = new OutgoingMessage(item, {
-        retry: (id) => this._shell?.retry(id) ?? false,
-        cancel: (id) => this._cancel(id),
-        stateOf: (conversationId, seq) => this._shell?.engine.chats.get(conversationId)?.stateOf(seq) ?? "saved",
-      });
-      this._outgoing.set(item.clientMsgId, outgoing);
+    if (driver.engine.outbox.size >= this._options.maxPending) {
+      throw new NexoError("outbox_full", "The outbox holds as many messages as it may");
     }
-    return outgoing;
+    const now = this._clock();
+    const item = driver.enqueue(newItem(state, content, options, this._ids.next(now), now, file?.upload), file?.blob);
+    this._views.changed(state);
+    return this._outgoing.of(item);
   }
 
-  /** @param {string} clientMsgId */
-  _cancel(clientMsgId) {
-    const outgoing = this._outgoing.get(clientMsgId);
-    if (!outgoing || !this._shell?.cancel(clientMsgId)) return false;
-    this._outgoing.delete(clientMsgId);
-    outgoing._cancelled();
-    this._changed(this._shell.engine.chat(outgoing.conversationId));
-    this._emit("outgoing", outgoing);
-    return true;
-  }
-
-  /** @param {OutboxItem} item @param {boolean} isAccepted */
-  _itemChanged(item, isAccepted) {
-    const outgoing = this._outgoingOf(item);
-    outgoing._update(item, isAccepted);
-    if (this._shell) this._changed(this._shell.engine.chat(item.conversationId));
-    this._emit("outgoing", outgoing);
-  }
-
-  /** @param {OutboxItem} item @param {PlacedMessage} message */
-  _itemSaved(item, message) {
-    const outgoing = this._outgoingOf(item);
-    outgoing._saved(message);
+  /** @param {OutgoingMessage} outgoing */
+  _outgoingChanged(outgoing) {
+    if (this._driver) this._views.changed(this._driver.engine.conversation(outgoing.conversationId));
     this._emit("outgoing", outgoing);
   }
 
   /** @param {string} conversationId */
   _pendingOf(conversationId) {
-    const engine = this._shell?.engine;
-    const ahead = [...(engine?.savedAhead.values() ?? [])].filter((item) => item.conversationId === conversationId);
-    const items = [...ahead, ...(engine?.outbox.itemsOf(conversationId) ?? [])];
-    return items.map((item) => this._outgoingOf(item)).sort((one, other) => (one.order < other.order ? -1 : 1));
+    return this._outgoing.in(conversationId);
   }
 
   // -- inside: what conversations need ----------------------------------------------------------------------
 
   /** @param {string} conversationId */
   _typistsIn(conversationId) {
-    return this._shell?.engine.typists.in(conversationId) ?? [];
+    return this._driver?.engine.inbox.typists.in(conversationId) ?? [];
   }
 
-  /** @param {Chat} chat @param {number} seq */
-  _markRead(chat, seq) {
-    this._shell?.drive((engine) => engine.markRead(chat, seq));
+  /** @param {ConversationState} state @param {number} seq */
+  _markRead(state, seq) {
+    this._driver?.drive((engine) => engine.markRead(state, seq));
   }
 
-  /** @param {Chat} chat */
-  _touch(chat) {
-    this._shell?.engine.touch(chat);
+  /** @param {ConversationState} state */
+  _touch(state) {
+    this._driver?.engine.inbox.touch(state);
   }
 
-  /** Only while signed in: it is not kept. @param {object} frame */
+  /** Only while signed in: it is not kept. @param {object} frame @returns {boolean} whether it was sent */
   _sendFrame(frame) {
-    const shell = this._shell;
-    if (shell?.engine.link.isReady) shell.sendNow(frame);
+    const driver = this._driver;
+    if (!driver?.engine.connection.isReady) return false;
+    driver.sendNow(frame);
+    return true;
   }
 
   _now() {
@@ -492,27 +603,11 @@ export class NexoClient extends Emitter {
 
   /** @param {any[]} rows of the API */
   _applyRows(rows) {
-    this._listing?.apply(rows);
+    this._conversationList?.apply(rows);
   }
 
-  _needShell() {
-    if (!this._shell) throw new NexoError("unauthorized", "Sign in first");
-    return this._shell;
+  _needDriver() {
+    if (!this._driver) throw new NexoError("unauthorized", "Sign in first");
+    return this._driver;
   }
-}
-
-function random() {
-  const crypto = globalThis.crypto;
-  if (!crypto?.getRandomValues) return Math.random();
-  return /** @type {number} */ (crypto.getRandomValues(new Uint32Array(1))[0]) / 2 ** 32;
-}
-
-/**
- * @param {string} url
- * @param {(error: unknown) => void} failed
- */
-function defaultStorage(url, failed) {
-  if (!globalThis.indexedDB) return new MemoryStorage();
-  const name = `nexo ${new URL(url, globalThis.location?.href).href}`;
-  return new FallbackStorage(new IndexedDbStorage(name), failed);
 }

@@ -1,7 +1,7 @@
 // The one error class. `reason` is a name of docs/errors.md, or one of the SDK's own: network, timeout, bad_reply, …
 
 const TRANSIENT = new Set([
-  "network", "timeout", "bad_reply", "server_busy", "internal_error", "too_many_requests", "server_shutdown",
+  "network", "timeout", "bad_reply", "server_busy", "internal_error", "too_many_requests", "server_shutdown", "storage_full", "too_many_uploads",
 ]); // prettier-ignore
 
 export class NexoError extends Error {

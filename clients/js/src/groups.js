@@ -1,8 +1,8 @@
-// Calls about groups.
+// Calls about groups: `client.groups`.
 
-import { camel, snake } from "./naming.js";
+import { camel, snake } from "./camel-case.js";
 
-/** @import { Group, Member } from "./types.js" */
+/** @import { Group, GroupLink, LinkedGroup, Member } from "./types.js" */
 
 export class Groups {
   /** @param {import("./users.js").Call} call */
@@ -11,7 +11,7 @@ export class Groups {
   }
 
   /**
-   * @param {{name: string, memberIds: string[], avatar?: string, introduction?: string, joinPolicy?: string, extra?: any}} group
+   * @param {{name: string, memberIds: string[], avatar?: string, introduction?: string, joinPolicy?: string, extra?: any, groupType?: number}} group
    * @returns {Promise<Group>}
    */
   async create(group) {
@@ -88,7 +88,7 @@ export class Groups {
 
   /**
    * @param {string} groupId
-   * @param {{userId?: string, durationS: number}} mute without userId: everybody; 0 lifts it, -1 is without end
+   * @param {{userId?: string, durationS: number}} mute without userId: all members; a duration of 0 unmutes, -1 mutes without end
    */
   async mute(groupId, { userId, durationS }) {
     await this._call("POST", "/group/mute", snake({ groupId, userId, durationS }));
@@ -96,10 +96,50 @@ export class Groups {
 
   /**
    * @param {string} groupId
-   * @param {{name?: string, avatar?: string, introduction?: string, announcement?: string, joinPolicy?: string}} changes
+   * @param {{name?: string, avatar?: string, introduction?: string, announcement?: string, joinPolicy?: string, extra?: any, groupType?: number}} changes
    * @returns {Promise<Group>}
    */
   async update(groupId, changes) {
     return camel(await this._call("PUT", "/group/update", snake({ groupId, ...changes })));
+  }
+
+  /**
+   * What members see of yourself in this group.
+   * @param {string} groupId
+   * @param {{groupNickname?: string, groupAvatar?: string, extra?: any}} changes
+   * @returns {Promise<Member>}
+   */
+  async updateMember(groupId, changes) {
+    return camel(await this._call("PUT", "/group/member", snake({ groupId, ...changes })));
+  }
+
+  /**
+   * An invite link; without an end where nothing else is named.
+   * @param {string} groupId
+   * @param {{expiresS?: number, uses?: number}} [limits]
+   * @returns {Promise<GroupLink>}
+   */
+  async createLink(groupId, { expiresS, uses } = {}) {
+    return camel(await this._call("POST", "/group/link", snake({ groupId, expiresS, uses })));
+  }
+
+  /** @param {string} groupId @returns {Promise<GroupLink[]>} the open ones */
+  async links(groupId) {
+    return camel(await this._call("GET", "/group/links", { group_id: groupId })).links;
+  }
+
+  /** The group that a link leads to. @param {string} code @returns {Promise<LinkedGroup>} */
+  async linkInfo(code) {
+    return camel(await this._call("GET", "/group/link", { code }));
+  }
+
+  /** @param {string} code */
+  async revokeLink(code) {
+    await this._call("POST", "/group/link/revoke", { code });
+  }
+
+  /** Joins by an invite link. @param {string} code @returns {Promise<string>} the id of the group */
+  async joinByCode(code) {
+    return (await this._call("POST", "/group/join", { code })).group_id;
   }
 }

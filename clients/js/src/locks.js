@@ -1,4 +1,4 @@
-// Who of several tabs does something: Web Locks where they exist. Elsewhere there is one process, and nobody to agree with.
+// Locks between the tabs of a browser: Web Locks where they exist. Node has one process and needs none.
 
 export class Locks {
   /** @param {LockManager | undefined} [manager] */
@@ -6,13 +6,13 @@ export class Locks {
     this._manager = manager;
   }
 
-  /** Whether there may be others to agree with. */
+  /** Whether there may be other tabs. */
   get isShared() {
     return this._manager !== undefined;
   }
 
   /**
-   * Do it while nobody else does.
+   * Runs `work` while no other tab does.
    * @template T
    * @param {string} name
    * @param {() => Promise<T>} work

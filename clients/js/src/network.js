@@ -1,9 +1,9 @@
-// What a browser knows of the network and of being looked at.
+// The events of a browser about its network and the visibility of the page.
 
-/** @import { Link } from "./core/link.js" */
+/** @import { Connection } from "./core/connection.js" */
 
 /**
- * @param {(react: (link: Link) => void) => void} drive
+ * @param {(react: (link: Connection) => void) => void} drive
  * @param {() => number} clock
  * @returns {() => void} stops listening
  */
@@ -11,7 +11,7 @@ export function watchNetwork(drive, clock) {
   const { document, navigator } = globalThis;
   if (typeof globalThis.addEventListener !== "function" || typeof navigator?.onLine !== "boolean") return () => {};
   const listening = new AbortController();
-  /** @param {EventTarget} target @param {string} name @param {(link: Link, now: number) => void} react */
+  /** @param {EventTarget} target @param {string} name @param {(link: Connection, now: number) => void} react */
   const hear = (target, name, react) => {
     target.addEventListener(name, () => drive((link) => react(link, clock())), { signal: listening.signal });
   };

@@ -1,4 +1,4 @@
-// Who is online, of those one asked for.
+// Which of the watched users are connected.
 
 /** @import { OnlineUser } from "./types.js" */
 
@@ -8,7 +8,7 @@ export class Presence {
   /** @param {(userIds: string[]) => void} watch */
   constructor(watch) {
     this._watch = watch;
-    /** The latest asked for last. @type {Map<string, OnlineUser | null>} */
+    /** The newest subscription last. @type {Map<string, OnlineUser | null>} */
     this._users = new Map();
   }
 

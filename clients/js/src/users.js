@@ -1,8 +1,8 @@
-// Calls about users.
+// Calls about users: `client.users`.
 
-import { camel, snake } from "./naming.js";
+import { camel, snake } from "./camel-case.js";
 
-/** @import { OnlineUser, User } from "./types.js" */
+/** @import { OnlineUser, Privacy, User } from "./types.js" */
 /** @typedef {(method: string, path: string, params: Record<string, any>) => Promise<any>} Call */
 
 export class Users {
@@ -21,8 +21,12 @@ export class Users {
     return camel(await this._call("GET", "/user/search", { q })).users;
   }
 
-  /** @param {{nickname?: string, avatar?: string, extra?: any}} changes @returns {Promise<User>} */
-  async update(changes) {
+  /**
+   * @param {{nickname?: string, avatar?: string, extra?: any, privacy?: Privacy}} changes
+   * @returns {Promise<User>}
+   */
+  async update({ nickname, avatar, extra, privacy }) {
+    const changes = { nickname, avatar, extra, privacy: privacy && snake(privacy) };
     return camel(await this._call("PUT", "/user/update", snake(changes)));
   }
 
@@ -31,12 +35,12 @@ export class Users {
     return camel(await this._call("GET", "/user/online", { user_ids: userIds })).users;
   }
 
-  /** @param {string} userId @returns {Promise<string[]>} all who are blocked */
+  /** @param {string} userId @returns {Promise<string[]>} all users that are blocked now */
   async block(userId) {
     return (await this._call("POST", "/user/block", { user_id: userId })).user_ids;
   }
 
-  /** @param {string} userId @returns {Promise<string[]>} all who are blocked */
+  /** @param {string} userId @returns {Promise<string[]>} all users that are blocked now */
   async unblock(userId) {
     return (await this._call("POST", "/user/unblock", { user_id: userId })).user_ids;
   }

@@ -32,6 +32,9 @@ class Runner {
     this.sent = new Map();
     this.restarted = false;
     this.client = null;
+    this.takesFromInbox = false;
+    this.inbox = null;
+    this.givesTokens = false;
   }
 
   // -- steps ------------------------------------------------------------------------------------------------
@@ -62,15 +65,17 @@ class Runner {
 
   async connect() {
     if (!this.client) {
-      this.client = new NexoClient({ ...this.options, storage: this.storage });
+      const getToken = this.givesTokens ? () => this.getToken() : undefined;
+      this.client = new NexoClient({ ...this.options, getToken, storage: this.storage });
       this.events = [];
-      this.client.on("message", ({ message, conversation }) => this.events.push([conversation.id, message.seq]));
-      if (!(await this.client.restore())) await this.login();
+      if (this.takesFromInbox) this.inbox = this.client.inbox();
+      else this.client.on("message", (event) => this.note(event));
+      if (!this.givesTokens && !(await this.client.restore())) await this.login();
       for (const [label, sent] of this.sent) {
         const found = this.client.pending.find((outgoing) => outgoing.clientMsgId === sent.clientMsgId);
         if (found) this.sent.set(label, found);
       }
-    } else if (!this.client.session) await this.login();
+    } else if (!this.client.session && !this.givesTokens) await this.login();
     this.client.connect().catch(() => {}); // how it ended is in the view
   }
 
@@ -78,9 +83,34 @@ class Runner {
     await this.client.login({ userId: this.given.user_id, password: this.given.password });
   }
 
+  note({ message, conversation }) {
+    this.events.push([conversation.id, message.seq]);
+  }
+
+  async getToken() {
+    const body = JSON.stringify({ user_id: this.given.user_id, password: this.given.password, platform_id: 7 });
+    const answer = await fetch(`${this.server.url}/auth/login`, { method: "POST", body });
+    return (await answer.json()).data.access_token;
+  }
+
+  async take(count) {
+    for (let taken = 0; taken < count; taken++) this.note((await this.inbox.next()).value);
+  }
+
+  takeAll() {
+    void (async () => {
+      for await (const event of this.inbox) this.note(event);
+    })();
+  }
+
+  async flush(reason) {
+    if (reason) await assert.rejects(this.client.flush(50), (error) => error.reason === reason);
+    else await this.client.flush(5000);
+  }
+
   kill() {
     this.client._forgetUser();
-    this.client._renewal.stop();
+    this.client._tokenRefresh.stop();
     this.client = null;
     this.restarted = true;
   }
@@ -123,6 +153,11 @@ function row(conversation) {
     has_earlier: conversation.hasEarlier,
     has_later: conversation.hasLater,
     typists: conversation.typists,
+    pinned: conversation.pinned,
+    archived: conversation.archived,
+    marked_unread: conversation.markedUnread,
+    draft: conversation.draft && { text: conversation.draft.text },
+    last_seq: conversation.lastMessage?.seq ?? null,
     messages: conversation.messages.map(messageRow),
   };
 }
@@ -146,6 +181,9 @@ function messageRow(message) {
       text: quote.text,
     },
     status: message.status,
+    edited_at: message.editedAt,
+    expires_at: message.expiresAt,
+    reactions: message.reactions,
     send_at: message.sendAt,
     provisional: message.provisional,
   };
@@ -158,6 +196,11 @@ function outgoingRow(outgoing) {
 
 const STEPS = {
   connect: (runner) => runner.connect(),
+  give_tokens: (runner) => void (runner.givesTokens = true),
+  use_inbox: (runner) => void (runner.takesFromInbox = true),
+  take: (runner, { count }) => runner.take(count),
+  take_all: (runner) => runner.takeAll(),
+  flush: (runner, { reason }) => runner.flush(reason),
   close: (runner) => runner.client.close(),
   kill: (runner) => runner.kill(),
   send: (runner, { to, group, text, as = text, mentions, reply_to }) => {
@@ -175,6 +218,27 @@ const STEPS = {
   recall: (runner, { in: id, text }) => {
     const conversation = runner.client.conversation(id);
     return conversation.recall(runner.message(conversation, text).serverMsgId);
+  },
+  edit: (runner, { in: id, text, to, mentions }) => {
+    const conversation = runner.client.conversation(id);
+    return conversation.edit(runner.message(conversation, text), to, { mentions });
+  },
+  react: (runner, { in: id, text, emoji, on }) => {
+    const conversation = runner.client.conversation(id);
+    return conversation.react(runner.message(conversation, text), emoji, on);
+  },
+  pin: (runner, { in: id, text, on }) => {
+    const conversation = runner.client.conversation(id);
+    return conversation.pin(runner.message(conversation, text), on);
+  },
+  delete_for_me: (runner, { in: id, texts }) => {
+    const conversation = runner.client.conversation(id);
+    return conversation.deleteForMe(texts.map((text) => runner.message(conversation, text)));
+  },
+  clear: (runner, { in: id }) => runner.client.conversation(id).clear(),
+  update: (runner, { in: id, ...settings }) => {
+    const named = Object.fromEntries(Object.entries(settings).map(([name, value]) => [camel(name), value]));
+    return runner.client.conversation(id).update(named);
   },
   subscribe_presence: (runner, { users }) => runner.client.presence.subscribe(users),
   typing: (runner, { in: id, on }) => runner.client.conversation(id).typing(on),

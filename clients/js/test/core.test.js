@@ -4,10 +4,10 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
 import { Backoff } from "../src/core/backoff.js";
-import { Counter } from "../src/core/counter.js";
+import { UnreadCounter } from "../src/core/unread-counter.js";
 import { MessageIds, groupOf, peerOf, singleConversationId } from "../src/core/ids.js";
 import { Outbox } from "../src/core/outbox.js";
-import { Pace } from "../src/core/pace.js";
+import { SendRate } from "../src/core/send-rate.js";
 import { Timeline } from "../src/core/timeline.js";
 import { Timers } from "../src/core/timers.js";
 import { Window } from "../src/core/window.js";
@@ -143,7 +143,7 @@ describe("the counter", () => {
     let exact = 0;
     for (let seed = 1; seed <= 300; seed += 1) {
       const random = seeded(seed);
-      const counter = new Counter();
+      const counter = new UnreadCounter();
       const counts = range(1, 60).map(() => random.chance(0.7));
       let head = random.below(20);
       let read = random.below(head + 1);
@@ -180,6 +180,34 @@ describe("the outbox", () => {
   const item = (clientMsgId, conversationId = "si_a:b") => ({ clientMsgId, order: clientMsgId, conversationId, error: null, wasSent: false, mentions: [] });
   const make = (more = {}) => new Outbox({ maxInFlight: 32, ackTimeoutMs: 1000, backoffMinMs: 100, backoffMaxMs: 1000, random: () => 0.5, ...more });
   const ids = (items) => items.map((taken) => taken.clientMsgId);
+
+  test("a message with a file goes out behind what was sent while it was uploaded", () => {
+    const outbox = make();
+    const upload = { name: "a.bin", size: 100, path: "/a.bin", modifiedMs: 7, address: "" };
+    outbox.add(item("1"), true);
+    outbox.add({ ...item("2"), content: { text: "caption" }, upload }, true);
+    outbox.add(item("3"), true);
+    assert.deepEqual(ids(outbox.take(1)), ["1", "3"]);
+    assert.deepEqual(outbox.uploading(), ["2"]);
+    assert.equal(outbox.uploadChanged("2", { address: "/files/tus/f_1" }).upload.address, "/files/tus/f_1");
+    assert.deepEqual(outbox.uploaded("2", "f_1").content, { file_id: "f_1", text: "caption" });
+    assert.deepEqual(ids(outbox.take(2)), []); // it is to be stored first
+    outbox.stored("2");
+    assert.deepEqual(ids(outbox.take(3)), ["2"]);
+    assert.deepEqual(outbox.uploading(), []);
+  });
+
+  test("an upload that failed is retried or removed as a whole", () => {
+    const outbox = make();
+    const upload = { name: "a.bin", size: 100, path: "/a.bin", modifiedMs: 7, address: "" };
+    outbox.add({ ...item("1"), content: {}, upload }, true);
+    outbox.uploadFailed("1", { reason: "bad_file", detail: "" });
+    assert.deepEqual(outbox.uploading(), []);
+    assert.ok(outbox.retry("1"));
+    assert.deepEqual(outbox.uploading(), ["1"]);
+    assert.equal(outbox.remove("1").clientMsgId, "1");
+    assert.equal(outbox.size, 0);
+  });
 
   test("sends in order, several at once, and not before it is stored", () => {
     const outbox = make();
@@ -284,16 +312,16 @@ describe("pauses", () => {
   });
 
   test("the pace slows at once and recovers bit by bit", () => {
-    const pace = new Pace();
-    pace.went(0);
+    const pace = new SendRate();
+    pace.sent(0);
     assert.equal(pace.mayGo(0), true);
     pace.slowDown(10, 30);
     assert.equal(pace.mayGo(40), false);
     assert.equal(pace.mayGo(50), true);
-    pace.went(50);
+    pace.sent(50);
     assert.equal(pace.mayGo(60), false);
     for (let count = 0; count < 100; count += 1) pace.worked();
-    pace.went(90);
+    pace.sent(90);
     assert.equal(pace.mayGo(90), true);
   });
 

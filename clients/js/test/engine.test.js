@@ -29,19 +29,19 @@ const pass = (ms) => {
 };
 const signIn = (conversations = []) => {
   engine.start();
-  engine.link.tokenReady(now);
-  engine.link.opened(now);
+  engine.connection.tokenReady(now);
+  engine.connection.opened(now);
   engine.receive({ type: "AUTH_OK", userId: "ann", connId: "c1", heartbeatMs: 30_000 });
   engine.receive({ type: "SYNC", conversations, hasMore: false });
   return host.take();
 };
 const entry = (more = {}) => ({ conversationId: CHAT, headSeq: 0, minSeq: 1, readSeq: 0, deliveredSeq: 0, unread: 0, ...more });
 const push = (msgSeq, more = {}) => ({ type: "SINGLE_CHAT", serverMsgId: `m${msgSeq}`, clientMsgId: `c${msgSeq}`, conversationId: CHAT, msgSeq, from: "ben", to: "ann", msgType: 1, body: `text ${msgSeq}`, mentions: [], replyToServerMsgId: null, extra: null, status: 0, ts: now, ...more });
-const seqs = () => engine.chat(CHAT).window.messages.map((message) => message.seq);
+const seqs = () => engine.conversation(CHAT).window.messages.map((message) => message.seq);
 
 describe("the connection", () => {
   test("shows its token and what it has, then syncs, then is online", () => {
-    engine.baselines.load(CHAT, 7);
+    engine.inbox.baselines.load(CHAT, 7);
     const [auth] = signIn();
     assert.deepEqual(auth, { type: "AUTH", token: "t", deviceId: "d", baselines: { [CHAT]: 7 } });
     assert.deepEqual(states(), ["connecting null", "syncing null", "online null"]);
@@ -50,38 +50,76 @@ describe("the connection", () => {
 
   test("comes back with growing pauses, and at once where a new token is all it takes", () => {
     signIn();
-    engine.link.lost(now, 1006);
+    engine.connection.lost(now, 1006);
     assert.deepEqual(engine.stateChange, { state: "offline", reason: "network", retryAt: now + 250 });
     pass(250);
     assert.equal(engine.state, "connecting");
-    engine.link.tokenReady(now);
-    engine.link.lost(now, 1006);
+    engine.connection.tokenReady(now);
+    engine.connection.lost(now, 1006);
     assert.equal(engine.stateChange.retryAt, now + 500);
     pass(500);
-    engine.link.tokenReady(now);
-    engine.link.opened(now);
+    engine.connection.tokenReady(now);
+    engine.connection.opened(now);
     engine.receive({ type: "AUTH_OK", heartbeatMs: 30_000 });
     engine.receive({ type: "SYNC", conversations: [], hasMore: false });
     pass(10_000);
     engine.receive({ type: "ERROR", reason: "token_expired", detail: "" });
-    engine.link.lost(now, 4603);
+    engine.connection.lost(now, 4603);
     assert.equal(engine.state, "connecting");
     assert.equal(host.calls.at(-1), "refresh");
+  });
+
+  for (const reason of ["server_shutdown", "network"]) {
+    test(`is back within seconds after three restarts in half a minute (${reason})`, () => {
+      signIn();
+      for (let restart = 0; restart < 4; restart += 1) {
+        pass(1500);
+        if (reason !== "network") engine.receive({ type: "ERROR", reason, detail: "", retryAfterMs: 100 });
+        engine.connection.lost(now, reason === "network" ? 1006 : 4905);
+        const backAt = now + 3000;
+        while (engine.stateChange.retryAt < backAt) {
+          pass(engine.stateChange.retryAt - now);
+          engine.connection.tokenReady(now);
+          engine.connection.lost(now, 1006);
+        }
+        assert.ok(engine.stateChange.retryAt - backAt <= 4100, `${engine.stateChange.retryAt - backAt} ms`);
+        pass(engine.stateChange.retryAt - now);
+        engine.connection.tokenReady(now);
+        engine.connection.opened(now);
+        engine.receive({ type: "AUTH_OK", heartbeatMs: 30_000 });
+        engine.receive({ type: "SYNC", conversations: [], hasMore: false });
+        assert.equal(engine.state, "online");
+      }
+    });
+  }
+
+  test("asks a server that closes every connection at once less and less", () => {
+    signIn();
+    const pauses = [];
+    for (let number = 0; number < 40; number += 1) {
+      engine.connection.lost(now, 1006);
+      pauses.push(engine.stateChange.retryAt - now);
+      pass(engine.stateChange.retryAt - now);
+      engine.connection.tokenReady(now);
+      engine.connection.opened(now);
+    }
+    assert.ok(Math.max(...pauses.slice(0, 5)) <= 4000);
+    assert.ok(Math.max(...pauses) >= 15_000);
   });
 
   test("waits as long as a server that stops asks for, and forgets old explanations", () => {
     signIn();
     engine.receive({ type: "ERROR", reason: "server_shutdown", detail: "", retryAfterMs: 4000 });
-    engine.link.lost(now, 4905);
+    engine.connection.lost(now, 4905);
     assert.deepEqual(engine.stateChange, { state: "offline", reason: "server_shutdown", retryAt: now + 4250 });
     pass(4250);
-    engine.link.tokenReady(now);
-    engine.link.opened(now);
+    engine.connection.tokenReady(now);
+    engine.connection.opened(now);
     engine.receive({ type: "AUTH_OK", heartbeatMs: 30_000 });
     engine.receive({ type: "ERROR", reason: "too_many_requests", detail: "", retryAfterMs: 60_000 });
     pass(3000);
     engine.receive({ type: "PONG" });
-    engine.link.lost(now, 1006);
+    engine.connection.lost(now, 1006);
     assert.equal(engine.stateChange.reason, "network");
     assert.ok(engine.stateChange.retryAt < now + 5000);
   });
@@ -90,7 +128,7 @@ describe("the connection", () => {
     test(`${code} ${reason} is the end${forgets ? " of the session" : ""}`, () => {
       signIn();
       engine.receive({ type: "ERROR", reason, detail: "" });
-      engine.link.lost(now, code);
+      engine.connection.lost(now, code);
       assert.equal(engine.state, "closed");
       assert.equal(host.calls.at(-1), `ended ${reason}${forgets ? " forget" : ""}`);
       pass(600_000);
@@ -101,10 +139,10 @@ describe("the connection", () => {
 
   test("AUTH_FAIL that may be tried again is tried again", () => {
     engine.start();
-    engine.link.tokenReady(now);
-    engine.link.opened(now);
+    engine.connection.tokenReady(now);
+    engine.connection.opened(now);
     engine.receive({ type: "AUTH_FAIL", reason: "server_busy", retryAfterMs: 250 });
-    engine.link.lost(now, 4901);
+    engine.connection.lost(now, 4901);
     assert.equal(engine.stateChange.retryAt, now + 500);
   });
 
@@ -123,19 +161,19 @@ describe("the connection", () => {
 
   test("waits while the device is offline, and wakes at once", () => {
     signIn();
-    engine.link.networkDown(now);
+    engine.connection.networkDown(now);
     assert.deepEqual(engine.stateChange, { state: "offline", reason: "offline", retryAt: null });
     assert.equal(engine.deadline, Infinity);
-    engine.link.networkUp(now);
+    engine.connection.networkUp(now);
     assert.equal(engine.state, "connecting");
   });
 
   test("is probed when the user comes back to it", () => {
     signIn();
-    engine.link.wake(now);
+    engine.connection.wake(now);
     assert.deepEqual(host.take(), []);
     now += 6000;
-    engine.link.wake(now);
+    engine.connection.wake(now);
     assert.deepEqual(host.take(), [{ type: "PING" }]);
   });
 
@@ -196,7 +234,7 @@ describe("receiving", () => {
     signIn([entry()]);
     engine.receive({ type: "MESSAGE_REVOKED", serverMsgId: "m7", conversationId: CHAT, msgSeq: 1, from: "ben", ts: now });
     const page = [{ serverMsgId: "m7", content: "secret", status: 0 }, { serverMsgId: "m8", content: "fine", status: 0 }];
-    assert.deepEqual(engine.chat(CHAT).correct(page).map((message) => message.content), ["", "fine"]);
+    assert.deepEqual(engine.conversation(CHAT).correct(page).map((message) => message.content), ["", "fine"]);
   });
 
   test("who typed and what was provisional is forgotten with the connection; presence is asked for again", () => {
@@ -204,14 +242,14 @@ describe("receiving", () => {
     engine.watchPresence(["ben"]);
     engine.receive({ ...push(1), serverMsgId: "p1", provisional: true, msgSeq: undefined });
     engine.receive({ type: "TYPING", from: "ben", conversationId: CHAT, on: true });
-    assert.deepEqual(engine.typists.in(CHAT), ["ben"]);
-    engine.link.lost(now, 1006);
-    assert.deepEqual(engine.typists.in(CHAT), []);
-    assert.equal(engine.chat(CHAT).timeline.provisional.length, 0);
+    assert.deepEqual(engine.inbox.typists.in(CHAT), ["ben"]);
+    engine.connection.lost(now, 1006);
+    assert.deepEqual(engine.inbox.typists.in(CHAT), []);
+    assert.equal(engine.conversation(CHAT).timeline.provisional.length, 0);
     host.take();
     pass(60_000);
-    engine.link.tokenReady(now);
-    engine.link.opened(now);
+    engine.connection.tokenReady(now);
+    engine.connection.opened(now);
     engine.receive({ type: "AUTH_OK", heartbeatMs: 30_000 });
     assert.deepEqual(host.take().find((frame) => frame.type === "PRESENCE"), { type: "PRESENCE", subscribe: ["ben"] });
   });
@@ -221,10 +259,10 @@ describe("receiving", () => {
     const type = () => engine.receive({ type: "TYPING", from: "ben", conversationId: CHAT, on: true });
     type();
     pass(6000);
-    assert.deepEqual(engine.typists.in(CHAT), []);
+    assert.deepEqual(engine.inbox.typists.in(CHAT), []);
     type();
     engine.receive(push(1));
-    assert.deepEqual(engine.typists.in(CHAT), []);
+    assert.deepEqual(engine.inbox.typists.in(CHAT), []);
     assert.deepEqual(events("typing").map(({ on }) => on), [true, false, true, false]);
   });
 
@@ -247,8 +285,8 @@ describe("receiving", () => {
 
   test("is not online before what SYNC told of is here, page after page", () => {
     engine.start();
-    engine.link.tokenReady(now);
-    engine.link.opened(now);
+    engine.connection.tokenReady(now);
+    engine.connection.opened(now);
     engine.receive({ type: "AUTH_OK", heartbeatMs: 30_000 });
     engine.receive({ type: "SYNC", conversations: [entry({ headSeq: 1, unread: 1 })], hasMore: true, cursor: "next" });
     assert.deepEqual(host.take().slice(1).map(({ type, cursor }) => ({ type, cursor })), [{ type: "SYNC", cursor: "next" }]);
@@ -260,8 +298,8 @@ describe("receiving", () => {
 
   test("SYNC that never comes is asked for", () => {
     engine.start();
-    engine.link.tokenReady(now);
-    engine.link.opened(now);
+    engine.connection.tokenReady(now);
+    engine.connection.opened(now);
     engine.receive({ type: "AUTH_OK", heartbeatMs: 30_000 });
     engine.receive({ type: "RESYNC", reason: "sync_failed", afterMs: 300 });
     host.take();
@@ -274,9 +312,9 @@ describe("receiving", () => {
   test("RESYNC asks for what it names, after its pause, and drops provisional copies", () => {
     signIn([entry({ headSeq: 1, deliveredSeq: 1 })]);
     engine.receive({ ...push(1), serverMsgId: "p1", provisional: true, msgSeq: undefined });
-    assert.equal(engine.chat(CHAT).timeline.provisional.length, 1);
+    assert.equal(engine.conversation(CHAT).timeline.provisional.length, 1);
     engine.receive({ type: "RESYNC", reason: "push_lost", afterMs: 400, conversations: [CHAT] });
-    assert.equal(engine.chat(CHAT).timeline.provisional.length, 0);
+    assert.equal(engine.conversation(CHAT).timeline.provisional.length, 0);
     pass(399);
     assert.deepEqual(host.take(), []);
     pass(1);
@@ -286,12 +324,26 @@ describe("receiving", () => {
     assert.equal(host.take()[0].beginSeq, 2);
   });
 
+  test("a RESYNC that waits is neither put off nor narrowed by a later one", () => {
+    signIn([entry({ headSeq: 1, deliveredSeq: 1 })]);
+    engine.receive({ type: "RESYNC", reason: "instance_lost", afterMs: 8000 });
+    engine.receive({ type: "RESYNC", reason: "push_lost", afterMs: 9000, conversations: [CHAT] });
+    pass(8000);
+    const asked = host.take().filter((frame) => frame.type === "SYNC");
+    assert.deepEqual(asked.map((frame) => frame.conversations), [undefined]);
+    engine.receive({ type: "SYNC", conversations: [entry({ headSeq: 1, deliveredSeq: 1 })], hasMore: false });
+    engine.receive({ type: "RESYNC", reason: "push_lost", afterMs: 400, conversations: [CHAT] });
+    engine.receive({ type: "RESYNC", reason: "push_lost", afterMs: 900, conversations: ["si_ann:cid"] });
+    pass(400);
+    assert.deepEqual(host.take()[0].conversations, [CHAT, "si_ann:cid"]);
+  });
+
   test("who has sent does not type any more, also before it is saved", () => {
     signIn([entry()]);
     engine.receive({ type: "TYPING", conversationId: CHAT, from: "ben", on: true });
-    assert.deepEqual(engine.typists.in(CHAT), ["ben"]);
+    assert.deepEqual(engine.inbox.typists.in(CHAT), ["ben"]);
     engine.receive({ ...push(1), serverMsgId: "p1", provisional: true, msgSeq: undefined });
-    assert.deepEqual(engine.typists.in(CHAT), []);
+    assert.deepEqual(engine.inbox.typists.in(CHAT), []);
   });
 
   test("a provisional copy is shown, never acknowledged, and goes by withdrawal or in time", () => {
@@ -300,15 +352,15 @@ describe("receiving", () => {
     engine.receive(copy("p1"));
     engine.receive(copy("p2"));
     engine.receive({ type: "MESSAGE_WITHDRAWN", serverMsgId: "p1", conversationId: CHAT, reason: "blocked" });
-    assert.deepEqual(engine.chat(CHAT).timeline.provisional.map((message) => message.serverMsgId), ["p2"]);
+    assert.deepEqual(engine.conversation(CHAT).timeline.provisional.map((message) => message.serverMsgId), ["p2"]);
     assert.equal(events("withdrawn").length, 1);
     pass(20_000);
     assert.deepEqual(host.take(), []);
     pass(40_000);
-    assert.equal(engine.chat(CHAT).timeline.provisional.length, 0);
+    assert.equal(engine.conversation(CHAT).timeline.provisional.length, 0);
     engine.receive(push(1, { serverMsgId: "p3" }));
     engine.receive(copy("p3"));
-    assert.equal(engine.chat(CHAT).timeline.provisional.length, 0, "the final copy came first");
+    assert.equal(engine.conversation(CHAT).timeline.provisional.length, 0, "the final copy came first");
   });
 
   test("notices and heads are pulled at once", () => {
@@ -326,7 +378,7 @@ describe("receiving", () => {
     assert.deepEqual(host.take()[0].conversations, [CHAT]);
     engine.receive({ type: "SYNC", conversations: [entry({ headSeq: 7, minSeq: 1, readSeq: 5, deliveredSeq: 6, unread: 1 })], hasMore: false });
     assert.deepEqual(events("message").map(({ message }) => message.seq), [7]);
-    assert.equal(engine.chat(CHAT).unread.value, 1);
+    assert.equal(engine.conversation(CHAT).unread.value, 1);
   });
 
   test("joining again begins at the new span", () => {
@@ -338,24 +390,24 @@ describe("receiving", () => {
     engine.receive(inRoom(9, { type: "GROUP_EVENT", msgType: 102, body: { user_ids: ["ann"], by: "ben" } }));
     engine.receive(inRoom(10));
     assert.deepEqual(events("groupEvent").map(({ message }) => message.seq), [3, 9]);
-    assert.equal(engine.chat(room).syncedSeq, 10);
-    assert.equal(engine.chat(room).unread.value, 1);
+    assert.equal(engine.conversation(room).syncedSeq, 10);
+    assert.equal(engine.conversation(room).unread.value, 1);
     pass(400);
     assert.deepEqual(host.take().filter((frame) => frame.type === "PULL"), []);
   });
 
   test("a server that lost its end is followed", () => {
-    engine.baselines.load(CHAT, 40);
+    engine.inbox.baselines.load(CHAT, 40);
     signIn([entry({ headSeq: 40, deliveredSeq: 40, readSeq: 40 })]);
-    engine.link.lost(now, 1006);
+    engine.connection.lost(now, 1006);
     pass(60_000);
-    engine.link.tokenReady(now);
-    engine.link.opened(now);
+    engine.connection.tokenReady(now);
+    engine.connection.opened(now);
     engine.receive({ type: "AUTH_OK", heartbeatMs: 30_000 });
     engine.receive({ type: "SYNC", conversations: [entry({ headSeq: 3, deliveredSeq: 3, readSeq: 3 })], hasMore: false });
     engine.receive(push(4));
     assert.deepEqual(events("message").map(({ message }) => message.seq), [4]);
-    assert.equal(engine.chat(CHAT).unread.value, 1);
+    assert.equal(engine.conversation(CHAT).unread.value, 1);
   });
 
   test("a recall blanks the message and the quotes of it", () => {
@@ -363,35 +415,35 @@ describe("receiving", () => {
     engine.receive(push(1, { extra: { k: 1 } }));
     engine.receive(push(2, { replyToServerMsgId: "m1", quote: { serverMsgId: "m1", from: "ben", msgType: 1, text: "text 1" } }));
     engine.receive({ type: "MESSAGE_REVOKED", serverMsgId: "m1", conversationId: CHAT, msgSeq: 3, from: "ben", ts: now });
-    const [first, second] = engine.chat(CHAT).window.messages;
+    const [first, second] = engine.conversation(CHAT).window.messages;
     assert.deepEqual([first.status, first.content, first.extra, second.quote], [1, "", null, null]);
-    assert.equal(engine.chat(CHAT).unread.value, 2, "recalling does not change the count");
+    assert.equal(engine.conversation(CHAT).unread.value, 2, "recalling does not change the count");
     assert.equal(events("recalled")[0].serverMsgId, "m1");
   });
 
   test("unread is asked for where it cannot be known", () => {
     signIn([entry({ headSeq: 100, deliveredSeq: 100, readSeq: 10, unread: 60 })]);
-    engine.markRead(engine.chat(CHAT), 50);
+    engine.markRead(engine.conversation(CHAT), 50);
     pass(1000);
     const frames = host.take();
     assert.deepEqual(frames.map((frame) => frame.type), ["ACK", "SYNC"]);
     engine.receive({ type: "SYNC", conversations: [entry({ headSeq: 100, deliveredSeq: 100, readSeq: 50, unread: 33 })], hasMore: false });
-    assert.equal(engine.chat(CHAT).unread.value, 33);
-    engine.markRead(engine.chat(CHAT), 1000);
-    assert.equal(engine.chat(CHAT).unread.value, 0);
-    assert.equal(engine.chat(CHAT).readSeq, 100, "never beyond what was given");
+    assert.equal(engine.conversation(CHAT).unread.value, 33);
+    engine.markRead(engine.conversation(CHAT), 1000);
+    assert.equal(engine.conversation(CHAT).unread.value, 0);
+    assert.equal(engine.conversation(CHAT).readSeq, 100, "never beyond what was given");
   });
 
   test("what was read while offline is told after the reconnect", () => {
     signIn([entry({ headSeq: 4, deliveredSeq: 4, unread: 4 })]);
-    engine.link.lost(now, 1006);
-    engine.markRead(engine.chat(CHAT), 4);
+    engine.connection.lost(now, 1006);
+    engine.markRead(engine.conversation(CHAT), 4);
     pass(10_000);
-    engine.link.tokenReady(now);
-    engine.link.opened(now);
+    engine.connection.tokenReady(now);
+    engine.connection.opened(now);
     engine.receive({ type: "AUTH_OK", heartbeatMs: 30_000 });
     engine.receive({ type: "SYNC", conversations: [entry({ headSeq: 4, deliveredSeq: 4, unread: 4 })], hasMore: false });
-    assert.equal(engine.chat(CHAT).unread.value, 0);
+    assert.equal(engine.conversation(CHAT).unread.value, 0);
     pass(50);
     assert.deepEqual(host.take().at(-1), { type: "ACK", ackType: "read", conversationId: CHAT, msgSeq: 4 });
   });
@@ -402,8 +454,8 @@ describe("receiving", () => {
     for (const peer of ["ben", "cid", "dan"]) {
       for (let seq = 1; seq <= 5; seq += 1) engine.receive(push(seq, { conversationId: `si_ann:${peer}`, from: peer }));
     }
-    assert.deepEqual(["ben", "cid", "dan"].map((peer) => engine.chat(`si_ann:${peer}`).window.messages.length), [1, 3, 3]);
-    assert.equal(engine.chat(CHAT).unread.value, 5);
+    assert.deepEqual(["ben", "cid", "dan"].map((peer) => engine.conversation(`si_ann:${peer}`).window.messages.length), [1, 3, 3]);
+    assert.equal(engine.conversation(CHAT).unread.value, 5);
   });
 });
 
@@ -431,7 +483,7 @@ describe("golden frames", () => {
     const frames = new Map(blocks("client.txt").map(([title, line]) => [title, JSON.parse(line)]));
     const { from: _, ...whole } = frames.get("SINGLE_CHAT with everything");
     assert.deepEqual(
-      sendFrame({ clientMsgId: "c2", conversationId: CHAT, recvId: "ben", groupId: null, msgType: 7, content: "yes ✓", mentions: ["ben"], replyTo: "123456789012345678", extra: { k: [1, 2.5, null] }, createdAt: 0, wasSent: false, error: null }),
+      sendFrame({ clientMsgId: "c2", conversationId: CHAT, recvId: "ben", groupId: null, msgType: 7, content: "yes ✓", mentions: ["ben"], replyTo: "123456789012345678", extra: { k: [1, 2.5, null] }, expiresS: 60, createdAt: 1799999999000, wasSent: false, error: null }),
       whole,
     );
     assert.deepEqual(
@@ -444,7 +496,7 @@ describe("golden frames", () => {
 describe("sending", () => {
   const item = (clientMsgId) => ({ clientMsgId, order: clientMsgId, conversationId: CHAT, recvId: "ben", groupId: null, msgType: 1, content: "hello", mentions: [], replyTo: null, extra: null, createdAt: 0, wasSent: false, error: null });
   const send = (clientMsgId) => {
-    engine.beginIfNew(engine.chat(CHAT));
+    engine.inbox.beginIfNew(engine.conversation(CHAT));
     engine.outbox.add(item(clientMsgId), true);
     engine.pump();
   };
@@ -455,22 +507,22 @@ describe("sending", () => {
     send("a");
     saved("a", 2);
     assert.deepEqual(seqs(), []);
-    assert.equal(engine.savedAhead.size, 1, "still pending to those who look");
+    assert.equal(engine.inbox.savedAhead.size, 1, "still pending to those who look");
     engine.receive(push(1));
     assert.deepEqual(seqs(), [1, 2]);
-    assert.equal(engine.savedAhead.size, 0);
-    assert.equal(engine.chat(CHAT).unread.value, 1);
-    assert.equal(engine.chat(CHAT).readSeq, 0, "what crossed it is not read");
+    assert.equal(engine.inbox.savedAhead.size, 0);
+    assert.equal(engine.conversation(CHAT).unread.value, 1);
+    assert.equal(engine.conversation(CHAT).readSeq, 0, "what crossed it is not read");
   });
 
   test("the first message of a chat is shown also when its answer was lost", () => {
     signIn();
     send("a");
-    engine.link.lost(now, 1006);
+    engine.connection.lost(now, 1006);
     host.take();
     pass(60_000);
-    engine.link.tokenReady(now);
-    engine.link.opened(now);
+    engine.connection.tokenReady(now);
+    engine.connection.opened(now);
     assert.deepEqual(host.take()[0].baselines, { [CHAT]: 0 });
     engine.receive({ type: "AUTH_OK", heartbeatMs: 30_000 });
     assert.deepEqual(host.take().map((frame) => frame.clientMsgId), ["a"], "again, with the same id");
@@ -494,14 +546,14 @@ describe("sending", () => {
     signIn([entry()]);
     send("a");
     engine.receive({ type: "ACK", ackType: "saved", clientMsgId: "a", serverMsgId: "s1", conversationId: CHAT, msgSeq: 1, ts: now, body: "***" });
-    assert.equal(engine.chat(CHAT).window.messages[0].content, "***");
+    assert.equal(engine.conversation(CHAT).window.messages[0].content, "***");
   });
 
   test("receipts move the peer's cursors, forwards only", () => {
     signIn([entry()]);
     send("a");
     saved("a", 1);
-    const chat = engine.chat(CHAT);
+    const chat = engine.conversation(CHAT);
     assert.equal(chat.stateOf(1), "saved");
     const receipt = (ackType, msgSeq) => engine.receive({ type: "ACK", ackType, conversationId: CHAT, serverMsgId: "s1", msgSeq, from: "ben" });
     receipt("read", 1);

@@ -2,13 +2,16 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
+import { NexoBackend } from "../src/backend.js";
 import { People, texts, until } from "./support/people.js";
 import { NexoServer } from "./support/server.js";
 
@@ -57,8 +60,8 @@ class Program {
   }
 }
 
-test("the echo bot answers, goes on after a kill, and ends when asked to", async () => {
-  assert.ok(readFileSync(join(EXAMPLES, "echo-bot.mjs"), "utf8").split("\n").length <= 20);
+test("the echo bot answers, goes on after a kill, and ends when asked to, or with the reason", async () => {
+  assert.ok(readFileSync(join(EXAMPLES, "echo-bot.mjs"), "utf8").split("\n").length <= 25);
   await people.ensure("echo");
   const ann = await people.connect("ann");
   const first = new Program("echo-bot.mjs", server.url, "echo", "correct horse");
@@ -74,6 +77,11 @@ test("the echo bot answers, goes on after a kill, and ends when asked to", async
   await second.says("echo listens");
   second.child.kill("SIGINT");
   assert.equal(await second.ends(), 0);
+  const third = new Program("echo-bot.mjs", server.url, "echo", "correct horse");
+  await third.says("echo listens");
+  await new NexoBackend(server.url, server.addKey("bots", "tokens")).sessions.revoke("echo");
+  assert.equal(await third.ends(), 1);
+  assert.match(third.said, /echo-bot: session_invalid/);
 });
 
 test("the terminal chat shows what was, what comes and what becomes of one's own", async () => {
@@ -95,15 +103,83 @@ test("the terminal chat shows what was, what comes and what becomes of one's own
   assert.equal(await chat.ends(), 0, chat.said);
 });
 
+const PAGE = readFileSync(new URL("../../../docs/clients.md", import.meta.url), "utf8");
+const BLOCKS = [...PAGE.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => code);
+const SIGNS = ["sent.whenSaved()", ".forward(", "getToken }", ".inbox()", "users.put", "backend.events(", "verifyWebhook("];
+
+/** A program of a block of the page about clients; `before` and `after` are lines of the test. */
+function pageProgram(name, sign, { replace = {}, before = "", after = "" } = {}) {
+  const found = BLOCKS.filter((code) => code.includes(sign));
+  assert.equal(found.length, 1, sign);
+  let [code] = found;
+  for (const [there, here] of Object.entries({ "http://127.0.0.1:8900": server.url, ...replace })) code = code.replaceAll(there, here);
+  const lines = ['import WebSocket from "ws";', "globalThis.WebSocket = WebSocket;", before, code, after];
+  writeFileSync(join(folder, `${name}.mjs`), lines.join("\n"));
+  return new Program(`${name}.mjs`);
+}
+
+test("every block of the page about clients is run", () => {
+  assert.equal(new Set(SIGNS.flatMap((sign) => BLOCKS.filter((code) => code.includes(sign)))).size, BLOCKS.length);
+});
+
 test("the code of the page about clients runs as it stands", async () => {
-  const page = readFileSync(new URL("../../../docs/clients.md", import.meta.url), "utf8");
-  const [, code] = page.match(/^```js\n(.*?)^```$/ms);
   for (const id of ["alice", "bob"]) await people.ensure(id);
-  const lines = ['import WebSocket from "ws";', "globalThis.WebSocket = WebSocket;", code.replaceAll("http://127.0.0.1:8900", server.url)];
-  writeFileSync(join(folder, "page.mjs"), [...lines, "console.log(sent.state);", "await client.close();"].join("\n"));
-  const program = new Program("page.mjs");
+  const program = pageProgram("page", "sent.whenSaved()", { after: "console.log(sent.state);\nawait client.close();" });
   assert.equal(await program.ends(), 0, program.said);
   assert.match(program.said, /saved/);
+});
+
+test("the changes of messages of the page run as they stand", async () => {
+  for (const id of ["alice", "bob", "carol"]) await people.ensure(id);
+  const program = pageProgram("page-changes", ".forward(", { after: "await client.close();" });
+  assert.equal(await program.ends(), 0, program.said);
+  assert.match(program.said, /^\d+$/m);
+});
+
+test("the bot of the page runs as it stands", async () => {
+  await people.ensure("echo.bot");
+  const bot = pageProgram("page-bot", ".inbox()");
+  const amy = await people.connect("amy");
+  const answers = amy.events("message");
+  amy.chatWith("echo.bot").send("Is there an echo?");
+  assert.equal((await answers.next()).value.message.content, "Is there an echo?");
+  bot.child.kill();
+});
+
+test("the backend, the tokens, the events and the webhook of the page run as they stand", async () => {
+  const key = server.addKey("page", "users,tokens,act,events");
+  const replace = { "nexo_sk_…": key };
+  const backend = pageProgram("page-backend", "users.put", { replace });
+  assert.equal(await backend.ends(), 0, backend.said);
+  assert.match(backend.said, /alice Order 7 1/);
+
+  const { accessToken } = await new NexoBackend(server.url, key).tokens.create("alice");
+  const event = { event_id: "1", type: "message.saved", at: 1, data: { content: "Hello" } };
+  const shop = createServer((request, response) => {
+    const data = { events: [event], next_cursor: "c1" };
+    response.end(request.url.startsWith("/server/events?cursor=stored") ? JSON.stringify({ err_code: 0, data }) : accessToken);
+  }).listen(0, "127.0.0.1");
+  await once(shop, "listening");
+  const address = `http://127.0.0.1:${shop.address().port}`;
+
+  const client = pageProgram("page-tokens", "getToken }", { replace: { "https://shop.example": address }, after: "await client.close();" });
+  assert.equal(await client.ends(), 0, client.said);
+  assert.match(client.said, /signed in as alice/);
+
+  const before = 'const loadCursor = () => "stored";\nconst storeCursor = (cursor) => (console.log(cursor), process.exit(0));';
+  const events = pageProgram("page-events", "backend.events(", { replace: { ...replace, [server.url]: address }, before });
+  assert.equal(await events.ends(), 0, events.said);
+  assert.match(events.said, /message\.saved \{ content: 'Hello' \}\nc1/);
+  shop.closeAllConnections();
+  shop.close();
+
+  const body = JSON.stringify({ events: [{ type: "message.saved", data: 7 }] });
+  const timestamp = String(Math.floor(Date.now() / 1000));
+  const signature = createHmac("sha256", "old secret").update(`1.${timestamp}.${body}`).digest("base64");
+  const headers = { "webhook-id": "1", "webhook-timestamp": timestamp, "webhook-signature": `v1,${signature}` };
+  const hook = pageProgram("page-hook", "verifyWebhook(", { after: `onWebhook(${JSON.stringify(headers)}, ${JSON.stringify(body)});` });
+  assert.equal(await hook.ends(), 0, hook.said);
+  assert.match(hook.said, /message\.saved 7/);
 });
 
 test("the code of the README runs as it stands", async () => {

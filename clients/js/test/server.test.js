@@ -237,7 +237,7 @@ describe("sessions", () => {
     await first.close();
     const waiting = first.chatWith(ben).send("written offline");
     assert.equal(waiting.state, "sending");
-    await first._shell._writes;
+    await first._driver._writes;
     await other.chatWith(ann).send("two").whenSaved();
 
     const second = people.make({ storage });
@@ -265,9 +265,9 @@ describe("sessions", () => {
       const first = client.session;
       await until(client, () => client.session.refreshToken !== first.refreshToken);
       assert.ok(Date.now() > first.refreshAt - 100, "not before it is due");
-      const sent = client._shell._socket;
+      const sent = client._driver._socket;
       await new Promise((resolve) => setTimeout(resolve, first.expiresAt - Date.now() + 500));
-      assert.equal(client._shell._socket, sent, "the connection went on beyond the end of the first token");
+      assert.equal(client._driver._socket, sent, "the connection went on beyond the end of the first token");
       assert.equal(client.state, "online");
       await client.close();
       await new Promise((resolve) => setTimeout(resolve, client.session.expiresAt - Date.now() + 100));

@@ -33,12 +33,12 @@ function play(seed) {
     const what = random();
     if (what < 0.45) world.say(random.pick(rooms), `theirs ${step}`);
     else if (what < 0.75) write();
-    else if (what < 0.85) world.engine.markRead(world.engine.chat(random.pick(rooms)), random.below(60));
+    else if (what < 0.85) world.engine.markRead(world.engine.conversation(random.pick(rooms)), random.below(60));
     else if (what < 0.9) world.cut();
     else if (what < 0.93) {
-      world.engine.link.networkDown(world.now);
+      world.engine.connection.networkDown(world.now);
       world.run(random.below(2000));
-      world.engine.link.networkUp(world.now);
+      world.engine.connection.networkUp(world.now);
     }
     world.run(random.below(random.pick([3, 30, 600])));
   }
@@ -54,10 +54,10 @@ function check({ world, sends, rooms }) {
   assert.equal(engine.outbox.size, 0, "the outbox is empty");
   for (const id of rooms) {
     const { messages, delivered, read } = world.room(id);
-    const chat = engine.chat(id);
+    const chat = engine.conversation(id);
     const own = messages.filter((message) => message.from === ME).map((message) => message.body);
     assert.deepEqual(own, sends.filter((item) => item.conversationId === id).map((item) => item.content), "stored once and in order");
-    const given = host.events.filter(([name, payload]) => (name === "message" || name === "sent") && payload.chat === chat).map(([, payload]) => payload.message.seq);
+    const given = host.events.filter(([name, payload]) => (name === "message" || name === "sent") && payload.conversation === chat).map(([, payload]) => payload.message.seq);
     const first = given[0] ?? messages.length + 1;
     assert.deepEqual(given, messages.slice(first - 1).map((message) => message.msgSeq), "given once, in order, without holes");
     assert.deepEqual(chat.window.messages.map((message) => message.seq), given, "shown as given");

@@ -103,7 +103,7 @@ test("each tab sends its own; a tab that lives is not robbed", async () => {
   await one.login({ userId: "ann", password: "x" });
   await one.connect();
   one.chatWith("ben").send("from one");
-  await one._shell._writes;
+  await one._driver._writes;
   const other = tab(FakeSocket);
   await other.restore();
   await other.connect();
@@ -118,14 +118,14 @@ test("what a closed tab left is sent by another, in order, and leaves the storag
   const one = tab(FakeSocket);
   await one.login({ userId: "ann", password: "x" });
   for (const text of ["1", "2", "3"]) one.chatWith("ben").send(text);
-  await one._shell._writes;
-  one._shell.abandon();
+  await one._driver._writes;
+  one._driver.abandon();
   const other = tab(FakeSocket);
   await other.restore();
   assert.deepEqual(other.pending.map((outgoing) => outgoing.content), ["1", "2", "3"]);
   await other.connect();
   await Promise.all(other.pending.map((outgoing) => outgoing.whenSaved()));
-  await other._shell._writes;
+  await other._driver._writes;
   assert.deepEqual(sent.filter((frame) => frame.type === "SINGLE_CHAT").map((frame) => frame.body), ["1", "2", "3"]);
   assert.deepEqual(await storage.entries("outbox/"), []);
   await other.close();
@@ -136,17 +136,17 @@ test("of a tab that goes while others look, nothing is taken over out of order",
   const one = tab(FakeSocket);
   await one.login({ userId: "ann", password: "x" });
   ["1", "2", "3"].forEach((text, at) => one.chatWith("ben").send(text, { clientMsgId: `chosen-${9 - at}` }));
-  await one._shell._writes;
+  await one._driver._writes;
   const other = tab(FakeSocket);
   const query = manager.query.bind(manager);
   manager.query = async () => {
     const found = await query();
-    one._shell.abandon(); // just after the first look
+    one._driver.abandon(); // just after the first look
     return found;
   };
   await other.restore();
   await other.connect();
-  await other._shell._adopt();
+  await other._driver._adopt();
   await Promise.all(other.pending.map((outgoing) => outgoing.whenSaved()));
   assert.deepEqual(sent.filter((frame) => frame.type === "SINGLE_CHAT").map((frame) => frame.body), ["1", "2", "3"]);
   await other.close();
@@ -220,7 +220,7 @@ test("nothing goes on after close, also when the list could not be had", async (
   refuse();
   await new Promise((resolve) => setImmediate(resolve));
   assert.equal(asked, 2);
-  assert.equal(client._listing._again, null, "no timer keeps the process alive");
+  assert.equal(client._conversationList._retry, null, "no timer keeps the process alive");
 });
 
 test("without a WebSocket the error says what to do", async () => {

@@ -1,10 +1,10 @@
-/** @import { Group, Member } from "./types.js" */
+/** @import { Group, GroupLink, LinkedGroup, Member } from "./types.js" */
 export class Groups {
     /** @param {import("./users.js").Call} call */
     constructor(call: import("./users.js").Call);
     _call: import("./users.js").Call;
     /**
-     * @param {{name: string, memberIds: string[], avatar?: string, introduction?: string, joinPolicy?: string, extra?: any}} group
+     * @param {{name: string, memberIds: string[], avatar?: string, introduction?: string, joinPolicy?: string, extra?: any, groupType?: number}} group
      * @returns {Promise<Group>}
      */
     create(group: {
@@ -14,6 +14,7 @@ export class Groups {
         introduction?: string;
         joinPolicy?: string;
         extra?: any;
+        groupType?: number;
     }): Promise<Group>;
     /** @param {string} groupId @returns {Promise<Group>} */
     info(groupId: string): Promise<Group>;
@@ -68,7 +69,7 @@ export class Groups {
     setMemberRole(groupId: string, userId: string, role: "admin" | "member"): Promise<void>;
     /**
      * @param {string} groupId
-     * @param {{userId?: string, durationS: number}} mute without userId: everybody; 0 lifts it, -1 is without end
+     * @param {{userId?: string, durationS: number}} mute without userId: all members; a duration of 0 unmutes, -1 mutes without end
      */
     mute(groupId: string, { userId, durationS }: {
         userId?: string;
@@ -76,7 +77,7 @@ export class Groups {
     }): Promise<void>;
     /**
      * @param {string} groupId
-     * @param {{name?: string, avatar?: string, introduction?: string, announcement?: string, joinPolicy?: string}} changes
+     * @param {{name?: string, avatar?: string, introduction?: string, announcement?: string, joinPolicy?: string, extra?: any, groupType?: number}} changes
      * @returns {Promise<Group>}
      */
     update(groupId: string, changes: {
@@ -85,7 +86,40 @@ export class Groups {
         introduction?: string;
         announcement?: string;
         joinPolicy?: string;
+        extra?: any;
+        groupType?: number;
     }): Promise<Group>;
+    /**
+     * What members see of yourself in this group.
+     * @param {string} groupId
+     * @param {{groupNickname?: string, groupAvatar?: string, extra?: any}} changes
+     * @returns {Promise<Member>}
+     */
+    updateMember(groupId: string, changes: {
+        groupNickname?: string;
+        groupAvatar?: string;
+        extra?: any;
+    }): Promise<Member>;
+    /**
+     * An invite link; without an end where nothing else is named.
+     * @param {string} groupId
+     * @param {{expiresS?: number, uses?: number}} [limits]
+     * @returns {Promise<GroupLink>}
+     */
+    createLink(groupId: string, { expiresS, uses }?: {
+        expiresS?: number;
+        uses?: number;
+    }): Promise<GroupLink>;
+    /** @param {string} groupId @returns {Promise<GroupLink[]>} the open ones */
+    links(groupId: string): Promise<GroupLink[]>;
+    /** The group that a link leads to. @param {string} code @returns {Promise<LinkedGroup>} */
+    linkInfo(code: string): Promise<LinkedGroup>;
+    /** @param {string} code */
+    revokeLink(code: string): Promise<void>;
+    /** Joins by an invite link. @param {string} code @returns {Promise<string>} the id of the group */
+    joinByCode(code: string): Promise<string>;
 }
 import type { Group } from "./types.js";
 import type { Member } from "./types.js";
+import type { GroupLink } from "./types.js";
+import type { LinkedGroup } from "./types.js";

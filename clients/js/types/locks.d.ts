@@ -2,10 +2,10 @@ export class Locks {
     /** @param {LockManager | undefined} [manager] */
     constructor(manager?: LockManager | undefined);
     _manager: LockManager;
-    /** Whether there may be others to agree with. */
+    /** Whether there may be other tabs. */
     get isShared(): boolean;
     /**
-     * Do it while nobody else does.
+     * Runs `work` while no other tab does.
      * @template T
      * @param {string} name
      * @param {() => Promise<T>} work

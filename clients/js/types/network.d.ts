@@ -1,8 +1,8 @@
-/** @import { Link } from "./core/link.js" */
+/** @import { Connection } from "./core/connection.js" */
 /**
- * @param {(react: (link: Link) => void) => void} drive
+ * @param {(react: (link: Connection) => void) => void} drive
  * @param {() => number} clock
  * @returns {() => void} stops listening
  */
-export function watchNetwork(drive: (react: (link: Link) => void) => void, clock: () => number): () => void;
-import type { Link } from "./core/link.js";
+export function watchNetwork(drive: (react: (link: Connection) => void) => void, clock: () => number): () => void;
+import type { Connection } from "./core/connection.js";

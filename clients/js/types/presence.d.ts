@@ -2,7 +2,7 @@ export class Presence {
     /** @param {(userIds: string[]) => void} watch */
     constructor(watch: (userIds: string[]) => void);
     _watch: (userIds: string[]) => void;
-    /** The latest asked for last. @type {Map<string, OnlineUser | null>} */
+    /** The newest subscription last. @type {Map<string, OnlineUser | null>} */
     _users: Map<string, OnlineUser | null>;
     /** Beyond a hundred the oldest subscriptions end. @param {string[]} userIds */
     subscribe(userIds: string[]): void;

@@ -1,4 +1,6 @@
 export class Sessions {
+    /** Whether an error means that the tokens are of no more use. @param {unknown} error */
+    static isOver(error: unknown): boolean;
     /**
      * @param {Http} http
      * @param {Storage} storage
@@ -6,6 +8,7 @@ export class Sessions {
      * @param {object} options
      * @param {string | undefined} options.deviceId
      * @param {number} options.platformId
+     * @param {(() => Promise<string | null | undefined>) | undefined} options.getToken
      * @param {() => number} options.clock
      * @param {() => string} options.makeId
      * @param {(session: Session | null) => void} options.changed
@@ -13,6 +16,7 @@ export class Sessions {
     constructor(http: Http, storage: Storage, locks: Locks, options: {
         deviceId: string | undefined;
         platformId: number;
+        getToken: (() => Promise<string | null | undefined>) | undefined;
         clock: () => number;
         makeId: () => string;
         changed: (session: Session | null) => void;
@@ -23,6 +27,7 @@ export class Sessions {
     _options: {
         deviceId: string | undefined;
         platformId: number;
+        getToken: (() => Promise<string | null | undefined>) | undefined;
         clock: () => number;
         makeId: () => string;
         changed: (session: Session | null) => void;
@@ -33,11 +38,21 @@ export class Sessions {
     _refreshing: Promise<Session> | null;
     /** @param {string} userId @param {string} password */
     login(userId: string, password: string): Promise<Session>;
+    /** Whether the application gives tokens. */
+    get canAsk(): boolean;
+    /**
+     * Signs in with a token of the application.
+     * @param {string} [userId] whose it must be
+     * @returns {Promise<Session>}
+     */
+    ask(userId?: string): Promise<Session>;
+    _askToken(): Promise<string>;
     /**
      * @param {Session} [session] none: the one in the storage
+     * @param {string} [expectUser] one of another user is deleted from the storage
      * @returns {Promise<Session | null>}
      */
-    restore(session?: Session): Promise<Session | null>;
+    restore(session?: Session, expectUser?: string): Promise<Session | null>;
     /** The tokens after a change of the password. @param {any} data */
     replace(data: any): Promise<Session>;
     forget(): Promise<void>;
@@ -54,7 +69,7 @@ export class Sessions {
     refresh(stale: Session): Promise<Session>;
     /** @param {Session} stale */
     _refresh(stale: Session): Promise<Session>;
-    /** What another tab got. @param {Session} stale */
+    /** A session that another tab has stored. @param {Session} stale */
     _newerInStorage(stale: Session): Promise<Session | null>;
     /** @param {Session} session @param {boolean} isNew */
     _adopt(session: Session, isNew: boolean): Promise<Session>;

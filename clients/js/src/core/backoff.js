@@ -1,4 +1,4 @@
-// Pauses between attempts: exponential, with full jitter, so that many clients do not come back together.
+// Pauses between attempts: exponential, with full jitter, so that many clients do not return at the same moment.
 
 export class Backoff {
   /**
@@ -15,12 +15,17 @@ export class Backoff {
 
   /**
    * How long to wait before the next attempt.
-   * @param {number} [hintMs] the server's own wish: never less than that, and spread
+   * @param {number} [hintMs] the server's hint: never less than that
    */
   next(hintMs = 0) {
     const ceiling = Math.min(this._maxMs, this._minMs * 2 ** Math.min(this.attempts, 30));
     this.attempts += 1;
     return hintMs + this._random() * ceiling;
+  }
+
+  /** Let the next pauses be no longer than after so many failures. @param {number} failures */
+  limit(failures) {
+    this.attempts = Math.min(this.attempts, failures);
   }
 
   reset() {

@@ -1,4 +1,4 @@
-// How far this device has each conversation, kept over restarts. Written in lots, because it changes with each message.
+// How far this device has each conversation: stored for the next start, in batches, because it changes often.
 
 /** @import { Timers } from "./timers.js" */
 
@@ -35,6 +35,13 @@ export class Baselines {
     this.all.set(conversationId, seq);
     this._changed.set(conversationId, seq);
     if (!this._timers.has("baselines")) this._timers.set("baselines", now + DELAY_MS, () => this.flush());
+  }
+
+  /** Stores it at once, also if it has not moved. @param {string} conversationId @param {number} seq */
+  keep(conversationId, seq) {
+    this.all.set(conversationId, seq);
+    this._changed.set(conversationId, seq);
+    this.flush();
   }
 
   flush() {

@@ -1,4 +1,4 @@
-// Fetching what is missing: SYNC and its pages, RESYNC, and pulls from the contiguous point, a few at a time. No I/O.
+// What has to be fetched: SYNC and its pages, RESYNC, and pulls for gaps, a few at a time. No I/O.
 
 import { isTransient } from "./outbox.js";
 import { Timers } from "./timers.js";
@@ -14,7 +14,7 @@ const RETRY_MS = 500;
  * @property {(conversationId: string) => number | null} pullFrom the first seq that is missing, null when none is
  * @property {(conversationId: string) => void} abandon it cannot be read: what is here is all
  * @property {(conversationId: string) => boolean} isUnclear its entry is still needed
- * @property {() => void} caughtUp everything that the last SYNC told of is here
+ * @property {() => void} caughtUp everything that the last SYNC reported is here
  */
 
 export class CatchUp {
@@ -40,10 +40,12 @@ export class CatchUp {
     this._behind = new Set();
     /** Entries to ask for one by one. @type {Set<string>} */
     this._entries = new Set();
+    /** What RESYNC is to ask for; null: everything. @type {Set<string> | null} */
+    this._resyncIn = null;
     this._count = 0;
   }
 
-  /** Everything that the server told of at signing in is here. */
+  /** Whether everything that the server reported at signing in is here. */
   get isCaughtUp() {
     return this._isCaughtUp;
   }
@@ -66,7 +68,7 @@ export class CatchUp {
     this._isCaughtUp = false;
   }
 
-  /** @param {number} now @param {object} question to ask again if nothing comes */
+  /** @param {number} now @param {object} question to repeat when there is no answer */
   _expectSync(now, question) {
     this.timers.set("sync", now + this._options.ackTimeoutMs, (later) => this._askSync(later, question));
   }
@@ -100,9 +102,19 @@ export class CatchUp {
    * @param {string[] | undefined} conversationIds
    */
   resync(now, afterMs, conversationIds) {
-    const question = conversationIds?.length ? { conversations: conversationIds.slice(0, ENTRIES_AT_ONCE) } : {};
-    const isAll = !conversationIds?.length || conversationIds.length > ENTRIES_AT_ONCE;
-    this.timers.set("resync", now + afterMs, (later) => this._askSync(later, isAll ? {} : question));
+    const names = conversationIds?.length ? conversationIds : null;
+    if (!this.timers.has("resync")) {
+      this._resyncIn = names && new Set(names);
+    } else if (names === null) {
+      this._resyncIn = null;
+    } else {
+      names.forEach((name) => this._resyncIn?.add(name));
+    }
+    // one that waits already is not put off, and asks for no less than it was to
+    this.timers.set("resync", Math.min(now + afterMs, this.timers.at("resync")), (later) => {
+      const isAll = this._resyncIn === null || this._resyncIn.size > ENTRIES_AT_ONCE;
+      this._askSync(later, isAll ? {} : { conversations: [...(this._resyncIn ?? [])] });
+    });
   }
 
   /**
@@ -118,7 +130,7 @@ export class CatchUp {
       const conversations = [...this._entries].slice(0, ENTRIES_AT_ONCE);
       this._entries.clear();
       this._host.ask({ type: "SYNC", conversations, clientMsgId: this._nextId("s") });
-      this.timers.set("entries told", now + delayMs + this._options.ackTimeoutMs, (later) => {
+      this.timers.set("entries answered", now + delayMs + this._options.ackTimeoutMs, (later) => {
         for (const id of conversations) if (this._host.isUnclear(id)) this.wantEntry(later, id);
       });
     });
@@ -155,7 +167,7 @@ export class CatchUp {
   }
 
   /**
-   * Messages came: the hole may have filled by itself, or become smaller.
+   * Messages arrived: the gap may be filled, or smaller.
    * @param {number} now
    * @param {string} conversationId
    */

@@ -8,18 +8,18 @@ const AROUND_BASELINE_BYTES = 16;
 /**
  * @param {string} token
  * @param {string} deviceId
- * @param {ReadonlyMap<string, number>} baselines the most recent last; as many as fit are told
+ * @param {ReadonlyMap<string, number>} baselines the most recent last; as many as fit are sent
  */
 export function authFrame(token, deviceId, baselines) {
   /** @type {Record<string, number>} */
-  const told = {};
+  const sent = {};
   let bytes = 0;
   for (const [id, seq] of [...baselines].reverse()) {
     bytes += id.length + AROUND_BASELINE_BYTES;
     if (bytes > BASELINES_BYTES) break;
-    told[id] = seq;
+    sent[id] = seq;
   }
-  return { type: "AUTH", token, deviceId, ...(bytes > 0 ? { baselines: told } : {}) };
+  return { type: "AUTH", token, deviceId, ...(bytes > 0 ? { baselines: sent } : {}) };
 }
 
 /** @param {OutboxItem} item */
@@ -33,6 +33,8 @@ export function sendFrame(item) {
   if (item.mentions.length > 0) frame.mentions = item.mentions;
   if (item.replyTo !== null) frame.replyToServerMsgId = item.replyTo;
   if (item.extra !== null) frame.extra = item.extra;
+  if (item.expiresS !== undefined) frame.expiresS = item.expiresS;
+  if (item.createdAt > 0) frame.ts = Math.round(item.createdAt); // when it was written, which may be long before it is sent
   return frame;
 }
 

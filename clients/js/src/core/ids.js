@@ -1,4 +1,4 @@
-// Names of conversations, and time-ordered ids for messages.
+// Names of conversations, and ids of outgoing messages that sort by creation time.
 
 /** @param {string} one @param {string} other */
 export function singleConversationId(one, other) {
@@ -11,7 +11,7 @@ export function groupConversationId(groupId) {
 }
 
 /**
- * The group of a conversation, or null when it is a single chat.
+ * The group of a conversation, or null when it is a single@conversation.
  * @param {string} conversationId
  */
 export function groupOf(conversationId) {
@@ -19,7 +19,7 @@ export function groupOf(conversationId) {
 }
 
 /**
- * The other one in a single chat, or null.
+ * The other one in a single@conversation, or null.
  * @param {string} conversationId
  * @param {string} userId
  */

@@ -1,22 +1,48 @@
-// Messages as frames and as the HTTP API tell them, in the one shape of the SDK.
+// Messages and settings, decoded from frames and from the HTTP API into the SDK's type.
 
-/** @import { Message, OutboxItem, PlacedMessage, Quote } from "../types.js" */
+/** @import { ConversationSettings, ListRow, Message, OutboxItem, PlacedMessage, Quote, SyncEntry } from "../types.js" */
 
 export const FIRST_EVENT = 100;
 export const RECALLED = 100;
+export const CALL = 120; // the record of a call: a message of the caller that the server made
+
+const COUNTED_OUTCOMES = new Set(["missed", "canceled"]);
+export const EDITED = 110;
+export const REACTIONS = 111;
+export const PINNED = 112;
+export const STATUS_RECALLED = 1;
+export const STATUS_EXPIRED = 2;
+
+const QUIET = new Set([EDITED, REACTIONS, PINNED]);
+const CHANGE_TYPES = new Map([["MESSAGE_EDITED", EDITED], ["REACTIONS", REACTIONS], ["PINNED", PINNED]]); // prettier-ignore
 
 /** @param {Message} message */
 export function isEvent(message) {
-  return message.msgType >= FIRST_EVENT;
+  return message.msgType >= FIRST_EVENT && message.msgType !== CALL;
+}
+
+/** Whether it is an event about an earlier message, which changes neither the last message nor the place in the list. @param {Message} message */
+export function isQuiet(message) {
+  return QUIET.has(message.msgType);
 }
 
 /**
- * Whether it counts as unread for this user: recalled ones do.
+ * Whether it counts as a mention of this user: a message, or an edit that has added the mention.
+ * @param {Message} message
+ * @param {string} userId
+ */
+export function isMention(message, userId) {
+  return message.important && message.senderId !== userId && (!isEvent(message) || message.msgType === EDITED);
+}
+
+/**
+ * Whether it counts as unread for this user: recalled ones do, and of calls those that were missed or canceled.
  * @param {Message} message
  * @param {string} userId
  */
 export function isCountable(message, userId) {
-  return !isEvent(message) && message.senderId !== userId;
+  if (message.senderId === userId || isEvent(message)) return false;
+  return message.msgType !== CALL || COUNTED_OUTCOMES.has(message.content?.outcome);
 }
 
 /**
@@ -67,6 +93,10 @@ export function messageFromFrame(frame, userId) {
     extra: frame.extra ?? null,
     status: frame.status ?? 0,
     recalledAt: frame.recalledAt ?? null,
+    editedAt: frame.editedAt ?? null,
+    reactions: frame.reactions ?? [],
+    forwardedFrom: frame.forwardedFrom ? { senderId: frame.forwardedFrom.from, sendAt: frame.forwardedFrom.ts } : null,
+    expiresAt: frame.expiresAt ?? null,
     sendAt: frame.ts ?? 0,
     important: frame.important === true || concerns(mentions, frame.from, userId),
     silent: frame.silent === true,
@@ -75,29 +105,61 @@ export function messageFromFrame(frame, userId) {
 }
 
 /**
- * MESSAGE_REVOKED is the recall event, told as what it means: its own id and the seq of its target are not in it.
+ * MESSAGE_REVOKED as the recall event it stands for. The frame has neither the id of the event nor the seq of its target.
  * @param {any} frame
  * @returns {PlacedMessage}
  */
 export function recallFromFrame(frame) {
+  return eventFromFrame(frame, RECALLED, { server_msg_id: String(frame.serverMsgId), by: frame.from });
+}
+
+/**
+ * MESSAGE_EDITED, REACTIONS or PINNED as the event it stands for, with the content that it has in a pull.
+ * @param {any} frame
+ * @returns {PlacedMessage}
+ */
+export function changeFromFrame(frame) {
+  const msgType = /** @type {number} */ (CHANGE_TYPES.get(frame.type));
+  const server_msg_id = String(frame.serverMsgId);
+  if (msgType === PINNED) return eventFromFrame(frame, msgType, { server_msg_id, on: frame.on, by: frame.from });
+  if (msgType === EDITED) {
+    const { body: content, mentions, editedAt: edited_at, from: by } = frame;
+    return eventFromFrame(frame, msgType, { server_msg_id, edited_at, by, ...(content !== undefined && { content, mentions }) });
+  }
+  const named = (/** @type {any[] | undefined} */ changes) => changes?.map(({ emoji, userId }) => ({ emoji, user_id: userId }));
+  const { reactions, added, removed } = frame;
+  return eventFromFrame(frame, msgType, { server_msg_id, reactions, added: named(added), removed: named(removed) });
+}
+
+/**
+ * @param {any} frame
+ * @param {number} msgType
+ * @param {object} content
+ * @returns {PlacedMessage}
+ */
+function eventFromFrame(frame, msgType, content) {
   return {
     serverMsgId: null,
     clientMsgId: null,
     conversationId: frame.conversationId,
     seq: Number(frame.msgSeq),
-    senderId: frame.from,
+    senderId: frame.from ?? "",
     recvId: null,
     groupId: frame.groupId ?? null,
-    msgType: RECALLED,
-    content: { server_msg_id: String(frame.serverMsgId), by: frame.from },
+    msgType,
+    content,
     mentions: [],
     replyTo: null,
     quote: null,
     extra: null,
     status: 0,
     recalledAt: null,
+    editedAt: null,
+    reactions: [],
+    forwardedFrom: null,
+    expiresAt: null,
     sendAt: frame.ts ?? 0,
-    important: false,
+    important: frame.important === true,
     silent: false,
     provisional: false,
   };
@@ -126,6 +188,12 @@ export function messageFromApi(shape, userId) {
     extra: shape.extra ?? null,
     status: shape.status ?? 0,
     recalledAt: shape.recalled_at ?? null,
+    editedAt: shape.edited_at ?? null,
+    reactions: shape.reactions ?? [],
+    forwardedFrom: shape.forwarded_from
+      ? { senderId: shape.forwarded_from.sender_id, sendAt: shape.forwarded_from.send_at }
+      : null,
+    expiresAt: shape.expires_at ?? null,
     sendAt: shape.send_at,
     important: concerns(mentions, shape.sender_id, userId),
     silent: false,
@@ -136,7 +204,7 @@ export function messageFromApi(shape, userId) {
 /**
  * The sender's own copy, which the server does not send to the connection that wrote it.
  * @param {OutboxItem} item
- * @param {{serverMsgId: string, msgSeq: number, ts: number, body?: any}} saved
+ * @param {{serverMsgId: string, msgSeq: number, ts: number, body?: any, expiresAt?: number}} saved
  * @param {string} userId
  * @param {Message | undefined} target what it replies to, if it is known here
  * @returns {PlacedMessage}
@@ -158,6 +226,10 @@ export function messageFromSaved(item, saved, userId, target) {
     extra: item.extra,
     status: 0,
     recalledAt: null,
+    editedAt: null,
+    reactions: [],
+    forwardedFrom: null,
+    expiresAt: saved.expiresAt ?? null,
     sendAt: saved.ts,
     important: false,
     silent: false,
@@ -173,11 +245,15 @@ const QUOTE_CHARS = 200;
  * @returns {Quote | null}
  */
 export function quoteOf(target) {
-  if (target.serverMsgId === null || target.status === 1) return null;
-  const content = target.content;
-  const line = typeof content === "string" ? content : content?.name || content?.url || "";
-  const text = target.msgType === 6 ? "" : [...String(line)].slice(0, QUOTE_CHARS).join("");
-  return { serverMsgId: target.serverMsgId, senderId: target.senderId, msgType: target.msgType, text };
+  if (target.serverMsgId === null || target.status !== 0) return null;
+  const { serverMsgId, senderId, msgType, content } = target;
+  return { serverMsgId, senderId, msgType, text: quoteText(msgType, content) };
+}
+
+/** @param {number} msgType @param {any} content */
+export function quoteText(msgType, content) {
+  const line = typeof content === "string" ? content : content?.text || content?.name || content?.url || "";
+  return msgType === 6 ? "" : [...String(line)].slice(0, QUOTE_CHARS).join("");
 }
 
 /**
@@ -188,6 +264,69 @@ export function quoteOf(target) {
  * @returns {M}
  */
 export function recalledCopy(message, at) {
+  return { ...blankCopy(message), status: STATUS_RECALLED, recalledAt: at };
+}
+
+/**
+ * What is left of a message after its time.
+ * @template {Message} M
+ * @param {M} message
+ * @returns {M}
+ */
+export function expiredCopy(message) {
+  return { ...blankCopy(message), status: STATUS_EXPIRED };
+}
+
+/**
+ * @template {Message} M
+ * @param {M} message
+ * @returns {M}
+ */
+function blankCopy(message) {
   const content = typeof message.content === "string" ? "" : {};
-  return { ...message, status: 1, recalledAt: at, content, extra: null, quote: null, replyTo: null, mentions: [] };
+  const gone = { extra: null, quote: null, replyTo: null, editedAt: null, forwardedFrom: null };
+  return { ...message, content, ...gone, mentions: [], reactions: [] };
+}
+
+/**
+ * The path of a message's file on the server, or of a smaller picture of it; null when there is none. It is valid without a
+ * token for an hour or two.
+ * @param {Message} message
+ * @param {"" | "small" | "medium"} [preview]
+ * @returns {string | null}
+ */
+export function filePath(message, preview = "") {
+  const content = message.msgType >= 2 && message.msgType <= 5 ? message.content : null;
+  const url = typeof content?.url === "string" ? content.url : null;
+  if (!preview || url === null) return url;
+  if (!url.startsWith("/files/") || !content.preview) return null;
+  const [path, query] = url.split("?");
+  return `${path}/${preview}${query === undefined ? "" : `?${query}`}`;
+}
+
+/** @type {ConversationSettings} */
+export const DEFAULT_SETTINGS = {
+  pinned: false,
+  recvMsgOpt: 0,
+  archived: false,
+  silentUntil: 0,
+  markedUnread: false,
+  messageTtlS: 0,
+  draft: null,
+  extra: null,
+};
+
+/**
+ * @param {SyncEntry | ListRow} source what it leaves out has its default value
+ * @returns {ConversationSettings}
+ */
+export function settingsOf(source) {
+  const { pinned, recvMsgOpt, archived, silentUntil, markedUnread, messageTtlS, draft, extra } = { ...DEFAULT_SETTINGS, ...source };
+  const shown = draft ? { text: draft.text, replyTo: draft.replyTo ?? draft.replyToServerMsgId ?? null } : null;
+  return { pinned, recvMsgOpt, archived, silentUntil, markedUnread, messageTtlS, draft: shown, extra: extra ?? null };
+}
+
+/** @param {ConversationSettings} one @param {ConversationSettings} other */
+export function areSameSettings(one, other) {
+  return JSON.stringify(one) === JSON.stringify(other);
 }

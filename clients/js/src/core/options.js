@@ -1,11 +1,36 @@
-// What can be set, and to what it is set by default. docs/clients.md explains each.
+// The options of a client and their defaults. docs/clients.md lists them for both SDKs.
+
+/** @import { Storage } from "../types.js" */
 
 /**
- * @typedef {object} EngineOptions
+ * @typedef {object} ClientOptions
+ * @property {string} url the HTTP address of the server
+ * @property {Storage} [storage]
+ * @property {string} [deviceId]
+ * @property {number} [platformId]
+ * @property {() => Promise<string | null | undefined>} [getToken] gives an access token of the user who uses the application
+ * @property {any} [WebSocket] the class to use; `ws` in Node before 22
+ * @property {typeof globalThis.fetch} [fetch]
+ * @property {number} [gapWaitMs]
+ * @property {number} [ackDelayMs]
+ * @property {number} [ackTimeoutMs]
+ * @property {number} [heartbeatMs]
+ * @property {number} [connectTimeoutMs]
+ * @property {number} [backoffMinMs]
+ * @property {number} [backoffMaxMs]
+ * @property {number} [provisionalMs]
+ * @property {number} [windowSize]
+ * @property {number} [maxConversations]
+ * @property {number} [maxInFlight]
+ * @property {number} [maxPending]
+ */
+
+/**
+ * @typedef {object} Options
  * @property {number} gapWaitMs
  * @property {number} ackDelayMs
  * @property {number} ackTimeoutMs
- * @property {number} heartbeatMs 0: what the server says
+ * @property {number} heartbeatMs 0: as the server asks for
  * @property {number} connectTimeoutMs
  * @property {number} backoffMinMs
  * @property {number} backoffMaxMs
@@ -17,7 +42,7 @@
  * @property {() => number} random between 0 and 1
  */
 
-/** @type {EngineOptions} */
+/** @type {Options} */
 export const DEFAULTS = {
   gapWaitMs: 150,
   ackDelayMs: 50,
@@ -35,8 +60,8 @@ export const DEFAULTS = {
 };
 
 /**
- * @param {Partial<EngineOptions>} given
- * @returns {EngineOptions}
+ * @param {Partial<Options>} given
+ * @returns {Options}
  */
 export function withDefaults(given) {
   const known = Object.entries(given).filter(([name, value]) => name in DEFAULTS && value !== undefined);

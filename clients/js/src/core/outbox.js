@@ -1,17 +1,49 @@
-// What was sent and is not saved yet: per conversation in order, several on the wire, retried until there is an answer.
+// Messages that were sent and are not saved yet: kept and repeated, in order per conversation. No I/O.
+// A message with a file enters its lane when the file is uploaded, so that later texts do not wait for it.
 
 import { Backoff } from "./backoff.js";
-import { Pace } from "./pace.js";
+import { SendRate } from "./send-rate.js";
 
-/** @import { OutboxItem } from "../types.js" */
+/** @import { ConversationState } from "./conversation-state.js" */
+/** @import { Failure, OutboxItem, SendOptions, Upload } from "../types.js" */
 
 const TRANSIENT = new Set(["server_busy", "too_many_requests", "internal_error"]);
-const LANE_IN_FLIGHT = 16; // so that one conversation does not keep the others waiting
+const LANE_IN_FLIGHT = 16; // so that one conversation does not delay other conversations
 const ACCEPTED_PATIENCE = 3; // accepted: it is in the server's queue, its save may take longer
 
 /** @param {string} reason */
 export function isTransient(reason) {
   return TRANSIENT.has(reason);
+}
+
+/**
+ * @param {ConversationState} conversation
+ * @param {any} content
+ * @param {SendOptions} options
+ * @param {string} order also the id, unless the application chose one
+ * @param {number} now
+ * @param {Upload | null} [upload]
+ * @returns {OutboxItem}
+ */
+export function newItem(conversation, content, options, order, now, upload = null) {
+  const { msgType = 1, mentions = [], replyTo = null, extra = null, expiresS, clientMsgId } = options;
+  return {
+    clientMsgId: clientMsgId ?? order,
+    order,
+    conversationId: conversation.id,
+    recvId: conversation.peerId,
+    groupId: conversation.groupId,
+    msgType,
+    content,
+    mentions: [...mentions],
+    replyTo,
+    extra,
+    ...(expiresS !== undefined && { expiresS }),
+    createdAt: Math.round(now),
+    wasSent: false,
+    error: null,
+    ...(upload && { upload }),
+  };
 }
 
 /**
@@ -49,7 +81,9 @@ export class Outbox {
     this._entries = new Map();
     /** Those with `sentAt`. @type {Set<Entry>} */
     this._onWire = new Set();
-    this._pace = new Pace();
+    /** Those whose files are not complete: in no lane yet. @type {Map<string, Entry>} */
+    this._uploads = new Map();
+    this._sendRate = new SendRate();
     /** When `take` is worth calling next. */
     this.deadline = Infinity;
   }
@@ -66,7 +100,9 @@ export class Outbox {
 
   /** @param {string} conversationId */
   itemsOf(conversationId) {
-    return (this._lanes.get(conversationId)?.entries ?? []).map((entry) => entry.item);
+    const lane = (this._lanes.get(conversationId)?.entries ?? []).map((entry) => entry.item);
+    const uploading = [...this._uploads.values()].map((entry) => entry.item);
+    return [...lane, ...uploading.filter((item) => item.conversationId === conversationId)];
   }
 
   /** @param {string} clientMsgId */
@@ -79,8 +115,12 @@ export class Outbox {
     if (this._entries.has(item.clientMsgId)) return;
     const entry = { item, isStored, isAccepted: false, sentAt: 0 };
     this._entries.set(item.clientMsgId, entry);
+    if (item.upload) {
+      this._uploads.set(item.clientMsgId, entry);
+      return;
+    }
     const lane = this._lane(item.conversationId);
-    // one that comes from the storage goes before those made since
+    // an item from the storage goes before those made since
     let place = lane.entries.length;
     while (place > 0 && /** @type {Entry} */ (lane.entries[place - 1]).item.order > item.order) place -= 1;
     lane.entries.splice(place, 0, entry);
@@ -98,10 +138,56 @@ export class Outbox {
     if (!entry) return undefined;
     this._entries.delete(clientMsgId);
     this._onWire.delete(entry);
+    if (this._uploads.delete(clientMsgId)) return entry.item;
     const { conversationId } = entry.item;
     const lane = this._lane(conversationId);
     lane.entries.splice(lane.entries.indexOf(entry), 1);
     if (lane.entries.length === 0) this._lanes.delete(conversationId);
+    return entry.item;
+  }
+
+  /** The ids of those whose files are to be uploaded, in order. */
+  uploading() {
+    const entries = [...this._uploads.values()].filter((entry) => entry.isStored && !entry.item.error);
+    entries.sort((one, other) => (one.item.order < other.item.order ? -1 : 1));
+    return entries.map((entry) => entry.item.clientMsgId);
+  }
+
+  /** @param {string} clientMsgId @param {Partial<Upload>} changes @returns {OutboxItem | undefined} to be stored */
+  uploadChanged(clientMsgId, changes) {
+    const entry = this._uploads.get(clientMsgId);
+    if (entry?.item.upload) entry.item = { ...entry.item, upload: { ...entry.item.upload, ...changes } };
+    return entry?.item;
+  }
+
+  /** @param {string} clientMsgId @param {number} uploadedBytes @returns {OutboxItem | undefined} */
+  uploadMoved(clientMsgId, uploadedBytes) {
+    const entry = this._uploads.get(clientMsgId);
+    if (entry) entry.item = { ...entry.item, uploadedBytes };
+    return entry?.item;
+  }
+
+  /** @param {string} clientMsgId @param {Failure} error @returns {OutboxItem | undefined} to be stored */
+  uploadFailed(clientMsgId, error) {
+    const entry = this._uploads.get(clientMsgId);
+    if (entry) entry.item = { ...entry.item, error };
+    return entry?.item;
+  }
+
+  /**
+   * The file is complete: its message becomes the newest of its conversation, once it is stored again.
+   * @param {string} clientMsgId
+   * @param {string} fileId
+   * @returns {OutboxItem | undefined}
+   */
+  uploaded(clientMsgId, fileId) {
+    const entry = this._uploads.get(clientMsgId);
+    if (!entry) return undefined;
+    this._uploads.delete(clientMsgId);
+    const { upload, ...item } = entry.item;
+    entry.item = { ...item, content: { file_id: fileId, ...item.content } };
+    entry.isStored = false;
+    this._lane(item.conversationId).entries.push(entry);
     return entry.item;
   }
 
@@ -110,7 +196,7 @@ export class Outbox {
     const entry = this._entries.get(clientMsgId);
     if (!entry || entry.item.error) return false;
     this._sent(entry, now);
-    this._laneWorks(entry);
+    this._resume(entry);
     const isNews = !entry.isAccepted;
     entry.isAccepted = true;
     return isNews;
@@ -120,8 +206,8 @@ export class Outbox {
   saved(clientMsgId) {
     const entry = this._entries.get(clientMsgId);
     if (entry) {
-      this._pace.worked();
-      this._laneWorks(entry);
+      this._sendRate.worked();
+      this._resume(entry);
     }
     return this.remove(clientMsgId);
   }
@@ -139,11 +225,11 @@ export class Outbox {
     this._sent(entry, 0);
     entry.isAccepted = false;
     if (!isTransient(error.reason)) {
-      this._laneWorks(entry);
+      this._resume(entry);
       entry.item = { ...entry.item, error };
       return "failed";
     }
-    if (error.reason === "too_many_requests") this._pace.slowDown(now, retryAfterMs);
+    if (error.reason === "too_many_requests") this._sendRate.slowDown(now, retryAfterMs);
     const lane = this._lane(entry.item.conversationId);
     if (lane.blockedUntil <= now) lane.blockedUntil = now + lane.backoff.next(retryAfterMs);
     return "again";
@@ -205,11 +291,11 @@ export class Outbox {
       const isDue = entry.sentAt === 0 || entry.sentAt + this._patience(entry) <= now;
       if (isDue) {
         if (entry.sentAt === 0 && taken >= free) break;
-        if (!this._pace.mayGo(now)) {
-          this._wakeAt(this._pace.nextAt);
+        if (!this._sendRate.mayGo(now)) {
+          this._wakeAt(this._sendRate.nextAt);
           break;
         }
-        this._pace.went(now);
+        this._sendRate.sent(now);
         if (entry.sentAt === 0) taken += 1;
         this._sent(entry, now);
         entry.item = { ...entry.item, wasSent: true };
@@ -217,7 +303,7 @@ export class Outbox {
       }
       this._wakeAt(entry.sentAt + this._patience(entry));
       if (!entry.isAccepted) waiting += 1;
-      if (lane.backoff.attempts > 0) break; // after a refusal one goes ahead of the others
+      if (lane.backoff.attempts > 0) break; // after a refusal one goes ahead of the rest
     }
     return taken;
   }
@@ -239,8 +325,8 @@ export class Outbox {
     return this._options.ackTimeoutMs * (entry.isAccepted ? ACCEPTED_PATIENCE : 1);
   }
 
-  /** The one that everybody waits for was answered. @param {Entry} entry */
-  _laneWorks(entry) {
+  /** The first item of the lane was answered: the pause ends. @param {Entry} entry */
+  _resume(entry) {
     const lane = this._lane(entry.item.conversationId);
     if (lane.entries.find((other) => !other.item.error) !== entry) return;
     lane.backoff.reset();

@@ -1,4 +1,4 @@
-// The contiguous prefix of one conversation: what may be given, what waits for a hole to fill, what is missing.
+// The contiguous part of one conversation: which messages are in order, which wait above a gap, what is missing.
 
 /** @import { Message, PlacedMessage } from "../types.js" */
 
@@ -10,7 +10,7 @@ export class Timeline {
     this.syncedSeq = null;
     /** The newest seq heard of. */
     this.headSeq = 0;
-    /** Above a hole. @type {Map<number, PlacedMessage>} */
+    /** Above a gap. @type {Map<number, PlacedMessage>} */
     this._ahead = new Map();
     /** @type {Map<string, {message: Message, until: number}>} */
     this._provisional = new Map();
@@ -30,13 +30,13 @@ export class Timeline {
   }
 
   /** @param {string} serverMsgId */
-  isAhead(serverMsgId) {
-    for (const message of this._ahead.values()) if (message.serverMsgId === serverMsgId) return true;
-    return false;
+  findAhead(serverMsgId) {
+    for (const message of this._ahead.values()) if (message.serverMsgId === serverMsgId) return message;
+    return undefined;
   }
 
   /**
-   * Where this device begins. A message that came before its conversation was known stays to be given.
+   * Sets the contiguous point. A message that arrived before the conversation was known is still given.
    * @param {number} seq
    * @returns {PlacedMessage[]} what can be given now
    */
@@ -68,7 +68,7 @@ export class Timeline {
     if (this.syncedSeq !== null && message.seq <= this.syncedSeq) return [];
     this._ahead.set(message.seq, message);
     const given = this._drain();
-    // far above a hole: it will be pulled in its turn
+    // far above a gap: a pull brings it
     if (this._ahead.size > AHEAD_MAX) this._ahead.delete(Math.max(...this._ahead.keys()));
     return given;
   }
@@ -95,7 +95,7 @@ export class Timeline {
   }
 
   /**
-   * The end of a pull: there is nothing beyond, unless it came meanwhile.
+   * The end of a pull: there is nothing above, unless it arrived since.
    * @param {number} headSeq
    */
   settleHead(headSeq) {
@@ -127,7 +127,7 @@ export class Timeline {
     return serverMsgId !== null && this._provisional.delete(serverMsgId);
   }
 
-  /** @param {number} now @returns {boolean} whether any went */
+  /** @param {number} now @returns {boolean} whether any were dropped */
   expireProvisional(now) {
     const before = this._provisional.size;
     for (const [id, held] of this._provisional) if (held.until <= now) this._provisional.delete(id);

@@ -1,4 +1,4 @@
-// Who types where; forgotten when they stop to say so.
+// Who types in which conversation: forgotten some seconds after the last TYPING frame.
 
 /** @import { Timers } from "./timers.js" */
 
@@ -22,7 +22,7 @@ export class Typists {
   }
 
   /** @param {number} now @param {string} conversationId @param {string} userId @param {boolean} on */
-  tell(now, conversationId, userId, on) {
+  receive(now, conversationId, userId, on) {
     if (!on) return this.stop(conversationId, userId);
     const typists = this._typists.get(conversationId) ?? new Set();
     this._typists.set(conversationId, typists.add(userId));
@@ -39,7 +39,7 @@ export class Typists {
     this._changed(conversationId, userId, false);
   }
 
-  /** Nothing is heard any more. */
+  /** The connection has ended. */
   clear() {
     for (const [conversationId, typists] of this._typists) {
       for (const userId of [...typists]) this.stop(conversationId, userId);

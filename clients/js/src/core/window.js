@@ -1,4 +1,4 @@
-// The messages of one conversation that are in memory: a stretch without holes, of bounded length.
+// The messages of one conversation that are in memory: a part without gaps, of bounded size.
 
 /** @import { PlacedMessage } from "../types.js" */
 
@@ -15,7 +15,7 @@ export class Window {
     /** All visible messages from here to there are in the window. */
     this.fromSeq = 0;
     this.toSeq = 0;
-    /** When it is full: what comes does not push out the oldest, but is left to be loaded later. */
+    /** A full window leaves new messages out instead of dropping its oldest. */
     this.keepsPlace = false;
   }
 
@@ -26,6 +26,15 @@ export class Window {
   /** @param {string} serverMsgId */
   find(serverMsgId) {
     return this.messages.find((message) => message.serverMsgId === serverMsgId);
+  }
+
+  /** @param {(message: PlacedMessage) => boolean} test */
+  findLast(test) {
+    for (let i = this.messages.length - 1; i >= 0; i -= 1) {
+      const message = /** @type {PlacedMessage} */ (this.messages[i]);
+      if (test(message)) return message;
+    }
+    return undefined;
   }
 
   /** @param {number} seq */

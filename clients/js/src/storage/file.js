@@ -18,7 +18,7 @@ export class FileStorage {
     this._queue = [];
     this._isWriting = false;
     this._loaded = this._load();
-    this._loaded.catch(() => {}); // told by every call
+    this._loaded.catch(() => {}); // every call rejects with it
   }
 
   /** @param {string} key */

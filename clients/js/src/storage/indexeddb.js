@@ -13,6 +13,7 @@ export class IndexedDbStorage {
     this._factory = factory;
     /** @type {Promise<IDBDatabase> | null} */
     this._opening = null;
+    this.keepsBlobs = true;
   }
 
   /** @param {string} key */
@@ -71,7 +72,7 @@ export class IndexedDbStorage {
       request.onupgradeneeded = () => request.result.createObjectStore(STORE);
       request.onsuccess = () => {
         const database = request.result;
-        // closed by the browser, or because somebody deletes the database: open it again at the next call
+        // closed by the browser, or because the database is deleted: it is opened again at the next call
         database.onclose = () => (this._opening = null);
         database.onversionchange = () => {
           database.close();

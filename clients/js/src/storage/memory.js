@@ -5,6 +5,7 @@ export class MemoryStorage {
   constructor() {
     /** @type {Map<string, any>} */
     this._values = new Map();
+    this.keepsBlobs = true;
   }
 
   /** @param {string} key */

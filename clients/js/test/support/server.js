@@ -1,6 +1,6 @@
 // A real `nexo serve`, on a data folder of its own, that can be killed and started again.
 
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
@@ -45,10 +45,20 @@ export class NexoServer {
     this._child = null;
   }
 
-  async run() {
+  get _env() {
     const plain = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("NEXO_")));
+    return { ...plain, ...SETTINGS, ...this._settings };
+  }
+
+  /** The text of a new key of a backend. */
+  addKey(name, scopes) {
+    const args = ["key", "add", name, "--scope", scopes, "--data", join(this._data, "data")];
+    return execFileSync(`${ROOT}.venv/bin/nexo`, args, { env: this._env, stdio: ["ignore", "pipe", "ignore"] }).toString().trim();
+  }
+
+  async run() {
     const args = ["serve", "--port", String(this.port), "--data", join(this._data, "data")];
-    const env = { ...plain, ...SETTINGS, ...this._settings };
+    const env = this._env;
     const child = spawn(`${ROOT}.venv/bin/nexo`, args, { env, stdio: ["ignore", "pipe", "pipe"] });
     this._child = child;
     let said = "";

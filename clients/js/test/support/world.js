@@ -143,7 +143,7 @@ export class World {
       case "ACK": {
         const room = this.room(frame.conversationId);
         if (frame.msgSeq > room.messages.length) throw new Error("acknowledged what does not exist");
-        if (frame.msgSeq > this.engine.chat(room.id).syncedSeq) throw new Error("acknowledged beyond the contiguous point");
+        if (frame.msgSeq > this.engine.conversation(room.id).syncedSeq) throw new Error("acknowledged beyond the contiguous point");
         room.delivered = Math.max(room.delivered, frame.msgSeq);
         if (frame.ackType === "read") room.read = Math.max(room.read, frame.msgSeq);
         for (const cursor of ["read", "delivered"]) while (room.messages[room[cursor]]?.from === ME) room[cursor] += 1;
@@ -220,14 +220,14 @@ export class World {
     while (this.needsToken || this.opening || this.cutPending) {
       if (this.cutPending) {
         this.cutPending = false;
-        this.engine.link.lost(this.now, 1006);
+        this.engine.connection.lost(this.now, 1006);
       } else if (this.needsToken) {
         this.needsToken = false;
-        this.engine.link.tokenReady(this.now);
+        this.engine.connection.tokenReady(this.now);
       } else {
         this.opening = false;
         this.isConnected = true;
-        this.engine.link.opened(this.now);
+        this.engine.connection.opened(this.now);
       }
     }
   }

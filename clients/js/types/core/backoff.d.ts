@@ -11,8 +11,10 @@ export class Backoff {
     attempts: number;
     /**
      * How long to wait before the next attempt.
-     * @param {number} [hintMs] the server's own wish: never less than that, and spread
+     * @param {number} [hintMs] the server's hint: never less than that
      */
     next(hintMs?: number): number;
+    /** Let the next pauses be no longer than after so many failures. @param {number} failures */
+    limit(failures: number): void;
     reset(): void;
 }

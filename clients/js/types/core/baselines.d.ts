@@ -16,6 +16,8 @@ export class Baselines {
     load(conversationId: string, seq: number): void;
     /** @param {number} now @param {string} conversationId @param {number} seq */
     note(now: number, conversationId: string, seq: number): void;
+    /** Stores it at once, also if it has not moved. @param {string} conversationId @param {number} seq */
+    keep(conversationId: string, seq: number): void;
     flush(): void;
 }
 import type { Timers } from "./timers.js";

@@ -4,7 +4,7 @@
  * @property {(conversationId: string) => number | null} pullFrom the first seq that is missing, null when none is
  * @property {(conversationId: string) => void} abandon it cannot be read: what is here is all
  * @property {(conversationId: string) => boolean} isUnclear its entry is still needed
- * @property {() => void} caughtUp everything that the last SYNC told of is here
+ * @property {() => void} caughtUp everything that the last SYNC reported is here
  */
 export class CatchUp {
     /**
@@ -37,14 +37,16 @@ export class CatchUp {
     _behind: Set<string>;
     /** Entries to ask for one by one. @type {Set<string>} */
     _entries: Set<string>;
+    /** What RESYNC is to ask for; null: everything. @type {Set<string> | null} */
+    _resyncIn: Set<string> | null;
     _count: number;
-    /** Everything that the server told of at signing in is here. */
+    /** Whether everything that the server reported at signing in is here. */
     get isCaughtUp(): boolean;
     /** Signed in: the server sends SYNC by itself. @param {number} now */
     start(now: number): void;
     /** The connection has gone. */
     stop(): void;
-    /** @param {number} now @param {object} question to ask again if nothing comes */
+    /** @param {number} now @param {object} question to repeat when there is no answer */
     _expectSync(now: number, question: object): void;
     /** @param {number} now @param {object} question */
     _askSync(now: number, question: object): void;
@@ -84,7 +86,7 @@ export class CatchUp {
     /** @param {number} now @param {string} conversationId @param {number} [ms] */
     _wait(now: number, conversationId: string, ms?: number): void;
     /**
-     * Messages came: the hole may have filled by itself, or become smaller.
+     * Messages arrived: the gap may be filled, or smaller.
      * @param {number} now
      * @param {string} conversationId
      */
@@ -134,7 +136,7 @@ export type CatchUpHost = {
      */
     isUnclear: (conversationId: string) => boolean;
     /**
-     * everything that the last SYNC told of is here
+     * everything that the last SYNC reported is here
      */
     caughtUp: () => void;
 };

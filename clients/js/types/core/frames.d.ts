@@ -1,7 +1,7 @@
 /**
  * @param {string} token
  * @param {string} deviceId
- * @param {ReadonlyMap<string, number>} baselines the most recent last; as many as fit are told
+ * @param {ReadonlyMap<string, number>} baselines the most recent last; as many as fit are sent
  */
 export function authFrame(token: string, deviceId: string, baselines: ReadonlyMap<string, number>): {
     baselines?: Record<string, number> | undefined;

@@ -3,12 +3,12 @@ export function singleConversationId(one: string, other: string): string;
 /** @param {string} groupId */
 export function groupConversationId(groupId: string): string;
 /**
- * The group of a conversation, or null when it is a single chat.
+ * The group of a conversation, or null when it is a single@conversation.
  * @param {string} conversationId
  */
 export function groupOf(conversationId: string): string | null;
 /**
- * The other one in a single chat, or null.
+ * The other one in a single@conversation, or null.
  * @param {string} conversationId
  * @param {string} userId
  */

@@ -1,5 +1,15 @@
 /** @param {string} reason */
 export function isTransient(reason: string): boolean;
+/**
+ * @param {ConversationState} conversation
+ * @param {any} content
+ * @param {SendOptions} options
+ * @param {string} order also the id, unless the application chose one
+ * @param {number} now
+ * @param {Upload | null} [upload]
+ * @returns {OutboxItem}
+ */
+export function newItem(conversation: ConversationState, content: any, options: SendOptions, order: string, now: number, upload?: Upload | null): OutboxItem;
 export class Outbox {
     /**
      * @param {object} options
@@ -29,7 +39,9 @@ export class Outbox {
     _entries: Map<string, Entry>;
     /** Those with `sentAt`. @type {Set<Entry>} */
     _onWire: Set<Entry>;
-    _pace: Pace;
+    /** Those whose files are not complete: in no lane yet. @type {Map<string, Entry>} */
+    _uploads: Map<string, Entry>;
+    _sendRate: SendRate;
     /** When `take` is worth calling next. */
     deadline: number;
     get size(): number;
@@ -45,6 +57,21 @@ export class Outbox {
     stored(clientMsgId: string): void;
     /** @param {string} clientMsgId @returns {OutboxItem | undefined} */
     remove(clientMsgId: string): OutboxItem | undefined;
+    /** The ids of those whose files are to be uploaded, in order. */
+    uploading(): string[];
+    /** @param {string} clientMsgId @param {Partial<Upload>} changes @returns {OutboxItem | undefined} to be stored */
+    uploadChanged(clientMsgId: string, changes: Partial<Upload>): OutboxItem | undefined;
+    /** @param {string} clientMsgId @param {number} uploadedBytes @returns {OutboxItem | undefined} */
+    uploadMoved(clientMsgId: string, uploadedBytes: number): OutboxItem | undefined;
+    /** @param {string} clientMsgId @param {Failure} error @returns {OutboxItem | undefined} to be stored */
+    uploadFailed(clientMsgId: string, error: Failure): OutboxItem | undefined;
+    /**
+     * The file is complete: its message becomes the newest of its conversation, once it is stored again.
+     * @param {string} clientMsgId
+     * @param {string} fileId
+     * @returns {OutboxItem | undefined}
+     */
+    uploaded(clientMsgId: string, fileId: string): OutboxItem | undefined;
     /** The server took it into its queue. @param {string} clientMsgId @param {number} now */
     accepted(clientMsgId: string, now: number): boolean;
     /** It is stored for good. @param {string} clientMsgId */
@@ -81,8 +108,8 @@ export class Outbox {
     _sent(entry: Entry, at: number): void;
     /** @param {Entry} entry */
     _patience(entry: Entry): number;
-    /** The one that everybody waits for was answered. @param {Entry} entry */
-    _laneWorks(entry: Entry): void;
+    /** The first item of the lane was answered: the pause ends. @param {Entry} entry */
+    _resume(entry: Entry): void;
     /** @param {string} conversationId */
     _lane(conversationId: string): Lane;
 }
@@ -98,6 +125,10 @@ export type Entry = {
      */
     sentAt: number;
 };
+import type { ConversationState } from "./conversation-state.js";
+import type { SendOptions } from "../types.js";
+import type { Upload } from "../types.js";
+import type { OutboxItem } from "../types.js";
 /**
  * @typedef {object} Entry
  * @property {OutboxItem} item
@@ -113,7 +144,7 @@ declare class Lane {
     backoff: Backoff;
     blockedUntil: number;
 }
-import { Pace } from "./pace.js";
-import type { OutboxItem } from "../types.js";
+import { SendRate } from "./send-rate.js";
+import type { Failure } from "../types.js";
 import { Backoff } from "./backoff.js";
 export {};

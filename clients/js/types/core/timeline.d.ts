@@ -3,7 +3,7 @@ export class Timeline {
     syncedSeq: number | null;
     /** The newest seq heard of. */
     headSeq: number;
-    /** Above a hole. @type {Map<number, PlacedMessage>} */
+    /** Above a gap. @type {Map<number, PlacedMessage>} */
     _ahead: Map<number, PlacedMessage>;
     /** @type {Map<string, {message: Message, until: number}>} */
     _provisional: Map<string, {
@@ -15,9 +15,9 @@ export class Timeline {
     /** @returns {Message[]} */
     get provisional(): Message[];
     /** @param {string} serverMsgId */
-    isAhead(serverMsgId: string): boolean;
+    findAhead(serverMsgId: string): PlacedMessage | undefined;
     /**
-     * Where this device begins. A message that came before its conversation was known stays to be given.
+     * Sets the contiguous point. A message that arrived before the conversation was known is still given.
      * @param {number} seq
      * @returns {PlacedMessage[]} what can be given now
      */
@@ -38,7 +38,7 @@ export class Timeline {
      */
     stepTo(seq: number): PlacedMessage[];
     /**
-     * The end of a pull: there is nothing beyond, unless it came meanwhile.
+     * The end of a pull: there is nothing above, unless it arrived since.
      * @param {number} headSeq
      */
     settleHead(headSeq: number): void;
@@ -47,7 +47,7 @@ export class Timeline {
     holdProvisional(message: Message, until: number): void;
     /** @param {string | null} serverMsgId */
     dropProvisional(serverMsgId: string | null): boolean;
-    /** @param {number} now @returns {boolean} whether any went */
+    /** @param {number} now @returns {boolean} whether any were dropped */
     expireProvisional(now: number): boolean;
 }
 import type { PlacedMessage } from "../types.js";

@@ -11,10 +11,10 @@ export class Typists {
     /** @param {string} conversationId */
     in(conversationId: string): string[];
     /** @param {number} now @param {string} conversationId @param {string} userId @param {boolean} on */
-    tell(now: number, conversationId: string, userId: string, on: boolean): void;
+    receive(now: number, conversationId: string, userId: string, on: boolean): void;
     /** @param {string} conversationId @param {string} userId */
     stop(conversationId: string, userId: string): void;
-    /** Nothing is heard any more. */
+    /** The connection has ended. */
     clear(): void;
 }
 import type { Timers } from "./timers.js";

@@ -12,11 +12,13 @@ export class Window {
     /** All visible messages from here to there are in the window. */
     fromSeq: number;
     toSeq: number;
-    /** When it is full: what comes does not push out the oldest, but is left to be loaded later. */
+    /** A full window leaves new messages out instead of dropping its oldest. */
     keepsPlace: boolean;
     get lastSeq(): number | null;
     /** @param {string} serverMsgId */
     find(serverMsgId: string): PlacedMessage | undefined;
+    /** @param {(message: PlacedMessage) => boolean} test */
+    findLast(test: (message: PlacedMessage) => boolean): PlacedMessage | undefined;
     /** @param {number} seq */
     at(seq: number): PlacedMessage | undefined;
     /**

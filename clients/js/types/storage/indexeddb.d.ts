@@ -9,6 +9,7 @@ export class IndexedDbStorage {
     _factory: IDBFactory;
     /** @type {Promise<IDBDatabase> | null} */
     _opening: Promise<IDBDatabase> | null;
+    keepsBlobs: boolean;
     /** @param {string} key */
     get(key: string): Promise<any>;
     /** @param {string} key @param {any} value */

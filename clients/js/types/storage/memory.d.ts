@@ -2,6 +2,7 @@
 export class MemoryStorage {
     /** @type {Map<string, any>} */
     _values: Map<string, any>;
+    keepsBlobs: boolean;
     /** @param {string} key */
     get(key: string): Promise<any>;
     /** @param {string} key @param {any} value */

@@ -1,0 +1,1 @@
+"""The client without I/O: frames and times go in; frames, events and storage writes come out."""

@@ -1,0 +1,1 @@
+"""Storages for the session, the outbox and the baselines."""
