@@ -1,8 +1,9 @@
-/** The live page: signs an administrator in, asks the server every two seconds, and draws what it says. */
+/** The live page: signs an administrator in, asks the server every two seconds, and draws the answer. */
 
 import { button, fill, h, icon, mark } from "../js/dom.js";
 import * as cards from "./cards.js";
 import { WINDOW_MS } from "./charts.js";
+import { currentSection, frame, section } from "./console.js";
 import { Refused, Session } from "./session.js";
 import { clock, figure, switchLanguage, t, useLanguage } from "./texts.js";
 
@@ -76,8 +77,21 @@ let timer = 0;
 function start() {
   points = [];
   status = null;
+  if (currentSection() !== "live") showSection();
   ask();
 }
+
+/** Anything but the live status, which is asked for in the meantime too. */
+function showSection() {
+  fill(root, frame(session, section(session), { leave, redraw: showSection }));
+  /** @type {HTMLElement | null} */ (root.querySelector("main h1"))?.focus({ preventScroll: true });
+}
+
+window.addEventListener("hashchange", () => {
+  if (!session.isThere) return;
+  if (currentSection() === "live") draw();
+  else showSection();
+});
 
 async function ask() {
   clearTimeout(timer);
@@ -124,16 +138,16 @@ function header() {
 let announced = "";
 
 function draw() {
+  if (currentSection() !== "live") return;
+  const acts = { leave, redraw: draw };
   if (status === null) {
-    fill(root, h("div", { class: "admin" }, h("header", null, mark(), h("h1", null, t("title")), h("div", { class: "facts" }, t("unreachable")))));
+    fill(root, frame(session, h("div", { class: "admin" }, h("header", null, mark(), h("h1", null, t("title")), h("div", { class: "facts" }, t("unreachable")))), acts));
     return;
   }
   const { live, state } = status;
-  const focused = root.contains(document.activeElement) ? [...root.querySelectorAll("button")].indexOf(document.activeElement) : -1;
+  const focused = root.contains(document.activeElement) ? [...root.querySelectorAll("button, a")].indexOf(document.activeElement) : -1;
   const scrolled = [...root.querySelectorAll(".tblwrap")].map((element) => element.scrollLeft);
-  fill(
-    root,
-    h(
+  const page = h(
       "div",
       { class: "admin" },
       header(),
@@ -151,10 +165,12 @@ function draw() {
         cards.delivery(live),
         cards.twoPhase(live),
       ),
-    ),
   );
+  const isOpen = root.querySelector(".console > nav.open") !== null;
+  fill(root, frame(session, page, acts));
+  root.querySelector(".console > nav")?.classList.toggle("open", isOpen);
   // everything is new: what had the focus has it again, and nothing jumps
-  if (focused >= 0) root.querySelectorAll("button")[focused]?.focus();
+  if (focused >= 0) /** @type {HTMLElement | undefined} */ (root.querySelectorAll("button, a")[focused])?.focus();
   root.querySelectorAll(".tblwrap").forEach((element, i) => (element.scrollLeft = scrolled[i] ?? 0));
   if (announced !== state) {
     announced = state;

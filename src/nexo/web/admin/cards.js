@@ -37,8 +37,8 @@ export function latency(live, points) {
   const top = roundUp(Math.max(1, ...points.map((point) => point.p99_ms ?? 0)));
   const series = ["p50", "p95", "p99"].map((name) => ({ points: column(points, `${name}_ms`), classes: `l${name.slice(1)}` }));
   const last = points.findLast((point) => point.p99_ms !== null) ?? { p50_ms: null, p95_ms: null, p99_ms: null };
-  const told = Object.fromEntries(["p50", "p95", "p99"].map((name) => [name, figure(last[`${name}_ms`])]));
-  const names = ["p99", "p95", "p50"].map((name) => ({ text: `${name} ${told[name]}`, value: last[`${name}_ms`] }));
+  const shown = Object.fromEntries(["p50", "p95", "p99"].map((name) => [name, figure(last[`${name}_ms`])]));
+  const names = ["p99", "p95", "p50"].map((name) => ({ text: `${name} ${shown[name]}`, value: last[`${name}_ms`] }));
   return card(
     "c7 lg",
     t("latency"),
@@ -47,7 +47,7 @@ export function latency(live, points) {
       "div",
       { class: "plot" },
       h("div", { class: "y" }, ...[top, top / 2, 0].map((value) => h("span", null, figure(value)))),
-      lines(series, live.now, top, t("latency_label", told)),
+      lines(series, live.now, top, t("latency_label", shown)),
       ends(names, top),
       h("div", { class: "x" }, ...[15, 10, 5].map((n) => h("span", null, t("minutes_ago", { n }))), h("span", null, t("now"))),
     ),
@@ -58,14 +58,14 @@ export function stages(live) {
   const top = Math.max(0.1, ...live.stages.map((stage) => stage.p99_ms ?? 0)) * 1.05;
   const nums = (values) => h("span", { class: "nums" }, ...values.map((value) => h("span", null, value)));
   const rows = live.stages.map((stage) => {
-    const told = { p50: figure(stage.p50_ms), p95: figure(stage.p95_ms), p99: figure(stage.p99_ms) };
+    const shown = { p50: figure(stage.p50_ms), p95: figure(stage.p95_ms), p99: figure(stage.p99_ms) };
     const values = { p50: stage.p50_ms, p95: stage.p95_ms, p99: stage.p99_ms };
     return h(
       "div",
       null,
       h("span", null, h("b", null, t(stage.name)), h("span", { class: "sub" }, t(`${stage.name}_sub`))),
-      stageBar(values, top, t("stage_label", { name: t(stage.name), ...told })),
-      nums([told.p50, told.p95, told.p99]),
+      stageBar(values, top, t("stage_label", { name: t(stage.name), ...shown })),
+      nums([shown.p50, shown.p95, shown.p99]),
     );
   });
   return card(
@@ -105,7 +105,7 @@ export function queues(live) {
 }
 
 const table = (head, rows) =>
-  h("div", { class: "tblwrap" }, h("table", { class: "tbl" }, head && h("thead", null, h("tr", null, ...head)), h("tbody", null, ...rows)));
+  h("div", { class: "tblwrap", tabindex: "0", role: "region", "aria-label": t("table") }, h("table", { class: "tbl" }, head && h("thead", null, h("tr", null, ...head)), h("tbody", null, ...rows)));
 
 export function reasons(live) {
   const most = Math.max(1, ...live.errors.map(({ count }) => count));
@@ -175,16 +175,16 @@ export function delivery(live) {
 
 /** @returns {HTMLElement | null} nothing where it is off */
 export function twoPhase(live) {
-  const told = live.two_phase;
-  if (!told) return null;
+  const shown = live.two_phase;
+  if (!shown) return null;
   const row = (text, value) => h("tr", null, h("td", null, text), h("td", { class: "r" }, value));
   const ms = (value) => (value === null ? "–" : `${figure(value)} ${t("ms")}`);
   const rows = [
-    row(t("accepted_in"), ms(told.accepted.p99_ms)),
-    row(t("save_lag"), ms(told.save_lag.p99_ms)),
-    row(t("not_saved_yet"), figure(told.waiting, 0)),
-    row(t("dead_letters"), figure(told.dead, 0)),
-    row(t("two_phase_failures"), figure(told.failures, 0)),
+    row(t("accepted_in"), ms(shown.accepted.p99_ms)),
+    row(t("save_lag"), ms(shown.save_lag.p99_ms)),
+    row(t("not_saved_yet"), figure(shown.waiting, 0)),
+    row(t("dead_letters"), figure(shown.dead, 0)),
+    row(t("two_phase_failures"), figure(shown.failures, 0)),
   ];
   return card("c6", t("two_phase"), t("delivery_small"), table(null, rows));
 }

@@ -32,7 +32,8 @@ function pieces(points, now, height, top) {
   return found;
 }
 
-const drawn = (piece) => `M${piece.map(([x, y]) => `${x} ${y}`).join("L")}`;
+/** A single point is a short line: round ends make a dot of it. */
+const drawn = (piece) => (piece.length === 1 ? `M${piece[0][0]} ${piece[0][1]}h0.8` : `M${piece.map(([x, y]) => `${x} ${y}`).join("L")}`);
 
 function line(points, now, height, top, classes) {
   const d = pieces(points, now, height, top).map(drawn).join("");

@@ -12,7 +12,7 @@ export class Refused extends Error {
   }
 }
 
-async function ask(method, path, { body, token } = {}) {
+async function send(method, path, { body, token } = {}) {
   const headers = {};
   if (token) headers.authorization = `Bearer ${token}`;
   if (body) headers["content-type"] = "application/json";
@@ -39,13 +39,13 @@ export class Session {
 
   /** @param {string} userId @param {string} password */
   async signIn(userId, password) {
-    this.#keep(await ask("POST", "/auth/login", { body: { user_id: userId, password, platform_id: PLATFORM_ADMIN } }));
+    this.#keep(await send("POST", "/auth/login", { body: { user_id: userId, password, platform_id: PLATFORM_ADMIN } }));
   }
 
   async signOut() {
     const token = this.#tokens?.access_token;
     this.forget();
-    if (token) await ask("POST", "/auth/logout", { token, body: {} }).catch(() => {});
+    if (token) await send("POST", "/auth/logout", { token, body: {} }).catch(() => {});
   }
 
   forget() {
@@ -53,19 +53,24 @@ export class Session {
   }
 
   /** @param {number} since */
-  async stats(since) {
+  stats(since) {
+    return this.call("GET", `/admin/stats?since=${since}`);
+  }
+
+  /** @param {string} method @param {string} path @param {any} [body] */
+  async call(method, path, body) {
     if (Date.now() > this.#tokens.expires_at - RENEW_BEFORE_MS) await this.#renew();
     try {
-      return await ask("GET", `/admin/stats?since=${since}`, { token: this.#tokens.access_token });
+      return await send(method, path, { body, token: this.#tokens.access_token });
     } catch (error) {
       if (!(error instanceof Refused) || error.name !== "token_expired") throw error;
       await this.#renew();
-      return ask("GET", `/admin/stats?since=${since}`, { token: this.#tokens.access_token });
+      return send(method, path, { body, token: this.#tokens.access_token });
     }
   }
 
   async #renew() {
-    this.#keep(await ask("POST", "/auth/refresh", { body: { refresh_token: this.#tokens.refresh_token } }));
+    this.#keep(await send("POST", "/auth/refresh", { body: { refresh_token: this.#tokens.refresh_token } }));
   }
 
   #keep(tokens) {

@@ -1,6 +1,7 @@
 /** The texts of the live page. A text may have `{names}` for values. */
 
 import { remember, remembered } from "../js/prefs.js";
+import * as more from "./console-texts.js";
 
 const en = {
   title: "Live status",
@@ -94,7 +95,7 @@ const en = {
   q_requests: "Requests of connections",
   q_passwords: "Passwords to be checked",
   q_reads: "Reads waiting for a thread",
-  q_lanes: "Conversations locked elsewhere",
+  q_lanes: "Conversations locked by other work",
   q_bus: "Bus to other instances",
   l_sends: "answers server_busy",
   l_cursors: "answers server_busy",
@@ -214,7 +215,7 @@ const zh = {
   minutes: "{m} 分钟",
 };
 
-export const TEXTS = { en, zh };
+export const TEXTS = { en: { ...more.en, ...en }, zh: { ...more.zh, ...zh } };
 
 let language = "en";
 

@@ -8,7 +8,7 @@ export function tellFailure(error) {
   toast(errorText(error), { bad: true, detail: error?.reason });
 }
 
-/** Runs it and tells when it fails; whether it worked. @param {() => Promise<any>} work @returns {Promise<boolean>} */
+/** Runs `work` and shows its failure; returns whether it worked. @param {() => Promise<any>} work @returns {Promise<boolean>} */
 export async function trying(work) {
   try {
     await work();

@@ -11,12 +11,15 @@ function format(kind, options) {
   return formats.get(key);
 }
 
+/** 09:35 or 9:35 AM, in the way of the region. */
+const hour = () => (format("cycle", { hour: "numeric" }).resolvedOptions().hour12 ? "numeric" : "2-digit");
+
 /** @param {number} ms */
-export const clock = (ms) => format("clock", { hour: "2-digit", minute: "2-digit" }).format(ms);
+export const clock = (ms) => format("clock", { hour: hour(), minute: "2-digit" }).format(ms);
 
 /** @param {number} ms */
 export const clockSeconds = (ms) =>
-  format("seconds", { hour: "2-digit", minute: "2-digit", second: "2-digit" }).format(ms);
+  format("seconds", { hour: hour(), minute: "2-digit", second: "2-digit" }).format(ms);
 
 /** @param {number} ms */
 export const fullTime = (ms) => format("full", { dateStyle: "medium", timeStyle: "short" }).format(ms);
@@ -38,7 +41,7 @@ export function dayName(ms, now = Date.now()) {
   return format("date", { day: "numeric", month: "long", year: "numeric" }).format(ms);
 }
 
-/** In the list of conversations: as short as it can be told. @param {number} ms @param {number} [now] */
+/** In the list of conversations: as short as possible. @param {number} ms @param {number} [now] */
 export function shortTime(ms, now = Date.now()) {
   const ago = dayOf(now) - dayOf(ms);
   if (ago <= 0) return clock(ms);
@@ -52,6 +55,14 @@ export function shortTime(ms, now = Date.now()) {
 export function countdown(ms) {
   const s = Math.max(0, Math.ceil(ms / 1000));
   return `${Math.floor(s / 60)}:${String(s % 60).padStart(2, "0")}`;
+}
+
+/** What is left of a time, in its largest unit. @param {number} ms */
+export function restText(ms) {
+  const minutes = Math.max(1, Math.ceil(ms / 60_000));
+  if (minutes < 60) return t("short_minutes", { n: minutes });
+  if (minutes < 60 * 24) return t("short_hours", { n: Math.ceil(minutes / 60) });
+  return t("short_days", { n: Math.ceil(minutes / 1440) });
 }
 
 /** @param {number} count */

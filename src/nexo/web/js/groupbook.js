@@ -38,6 +38,11 @@ export class GroupBook extends Emitter {
     this.#changed();
   }
 
+  /** What was known at the last start. @param {any[]} groups */
+  putBack(groups) {
+    for (const group of groups) if (!this.#infos.has(group.groupId)) this.#infos.set(group.groupId, group);
+  }
+
   /** @param {string} groupId @returns {any | null} */
   info(groupId) {
     const found = this.#infos.get(groupId);

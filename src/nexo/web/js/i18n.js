@@ -1,10 +1,14 @@
 /** Texts in the language of the page. A text may depend on a number `n` (`{one, other}`) and has `{names}` for values. */
 
+import appEn from "../i18n/app-en.js";
+import appZh from "../i18n/app-zh.js";
+import chatEn from "../i18n/chat-en.js";
+import chatZh from "../i18n/chat-zh.js";
 import en from "../i18n/en.js";
 import zh from "../i18n/zh.js";
 import { remember, remembered } from "./prefs.js";
 
-const TEXTS = { en, zh };
+const TEXTS = { en: { ...en, ...appEn, ...chatEn }, zh: { ...zh, ...appZh, ...chatZh } };
 
 /** @type {keyof TEXTS} */
 let language = "en";

@@ -1,5 +1,6 @@
 /** What the page knows, between the SDK and the views: who is signed in, names, groups, connection, what is open. */
 
+import { ContactBook } from "./contacts.js";
 import { Emitter, soon } from "./emitter.js";
 import { GroupBook } from "./groupbook.js";
 import { People } from "./people.js";
@@ -16,11 +17,13 @@ export class Model extends Emitter {
   connection = { state: "offline", reason: null, retryAt: null };
   /** Since when it has not been connected. */
   downSince = Date.now();
-  /** When the server said that it stops; 0 once it is back. */
+  /** When the server announced its stop; 0 once it is back. */
   restartingAt = 0;
   blocked = new Set();
   receipts = new GroupReceipts();
   listLoaded = false;
+  /** When what is shown was kept by this browser; 0 once the server has confirmed it, or when nothing was. */
+  keptAt = 0;
   #skewMs = 0;
   #sentTexts = new Map();
   #filtered = new Set();
@@ -31,7 +34,7 @@ export class Model extends Emitter {
   /** @type {(() => void)[]} */
   #ends = [];
 
-  /** @param {any} client @param {any} settings what the server says of itself */
+  /** @param {any} client @param {any} settings the settings of the server */
   constructor(client, settings) {
     super();
     this.client = client;
@@ -40,6 +43,7 @@ export class Model extends Emitter {
     this.people = new People(client, this.userId);
     this.groups = new GroupBook(client, this.people, (groupId) => this.openId === `sg_${groupId}`);
     this.drafts = new Drafts(this.userId);
+    this.contacts = new ContactBook(this);
     this.#listen();
   }
 
@@ -73,6 +77,7 @@ export class Model extends Emitter {
   async #loadBeside() {
     await Promise.allSettled([
       this.groups.loadMine(),
+      this.contacts.loadReceived(),
       this.client.users.blocks().then((ids) => {
         this.blocked = new Set(ids);
         this.emit("blocked");
@@ -82,10 +87,17 @@ export class Model extends Emitter {
 
   stop() {
     for (const end of this.#ends.splice(0)) end();
+    this.contacts.stop();
+    this.people.stop();
     clearTimeout(this.#presenceTimer);
   }
 
   // -- the connection ------------------------------------------------------------------------------------
+
+  /** Whether this browser and the SDK can call. */
+  get mayCall() {
+    return this.client.calls !== undefined && "RTCPeerConnection" in window && navigator.mediaDevices !== undefined;
+  }
 
   get isConnected() {
     return this.connection.state === "online" || this.connection.state === "syncing";
@@ -130,10 +142,11 @@ export class Model extends Emitter {
   #setListed() {
     if (this.listLoaded) return;
     this.listLoaded = true;
+    this.keptAt = 0;
     this.emit("listed");
   }
 
-  /** The server's clock, as well as it can be told from its last answers. */
+  /** The server's clock, estimated from its last answers. */
   now() {
     return Date.now() + this.#skewMs;
   }
@@ -206,12 +219,12 @@ export class Model extends Emitter {
     if (text !== undefined && text !== message.content && message.status === 0) this.#filtered.add(message.clientMsgId);
   }
 
-  /** How far an own message has come: as the SDK was told, or as this page asked. @param {any} conversation @param {any} message */
+  /** How far an own message has come: as the SDK knows, or as this page asked. @param {any} conversation @param {any} message */
   stateOf(conversation, message) {
-    const told = conversation.stateOf(message) ?? "saved";
-    if (conversation.type === "single" || told === "read" || message.seq === null) return told;
+    const known = conversation.stateOf(message) ?? "saved";
+    if (conversation.type === "single" || known === "read" || message.seq === null) return known;
     const asked = this.receipts.state(conversation.id, message.seq);
-    return asked === "saved" ? told : asked;
+    return asked === "saved" ? known : asked;
   }
 
   /** The server stored other words than were written. @param {string | null} clientMsgId */
@@ -233,9 +246,9 @@ export class Model extends Emitter {
 
   // -- counting ------------------------------------------------------------------------------------------
 
-  /** Unread messages of conversations that are not muted: what the title says. */
+  /** Unread messages of conversations that are not muted: the number in the title. */
   get unread() {
-    return this.client.conversations.reduce((sum, one) => sum + (one.recvMsgOpt === 0 ? one.unread : 0), 0);
+    return this.client.conversations.reduce((sum, one) => sum + (one.recvMsgOpt === 0 && !((one.silentUntil ?? 0) > Date.now()) ? one.unread : 0), 0);
   }
 
   /** How many messages that were missed are still to come. */

@@ -17,6 +17,7 @@ export class People extends Emitter {
   #asked = new Set();
   #running = 0;
   #saving = 0;
+  #isOver = false;
   #changed = soon(() => this.emit("change"));
 
   /** @param {any} client @param {string} me */
@@ -61,7 +62,7 @@ export class People extends Emitter {
     });
   }
 
-  /** Everybody known but oneself. @returns {Person[]} */
+  /** All known users except the own one. @returns {Person[]} */
   all() {
     return [...this.#known.values()].filter((person) => person.userId !== this.me && !person.unknown);
   }
@@ -71,7 +72,7 @@ export class People extends Emitter {
     const before = this.#known.get(user.userId);
     const avatar = user.avatar ?? before?.avatar ?? "";
     const nickname = user.nickname ?? "";
-    // A member list has no pictures: it tells the name, and the rest stays to be asked for.
+    // A member list has no pictures: it has the name; the rest is still to be asked for.
     const at = user.avatar === undefined ? (before?.at ?? 0) : Date.now();
     this.#known.set(user.userId, { userId: user.userId, nickname, avatar, at });
     this.#save();
@@ -107,7 +108,14 @@ export class People extends Emitter {
     }
   }
 
+  /** Nothing more is remembered. */
+  stop() {
+    clearTimeout(this.#saving);
+    this.#isOver = true;
+  }
+
   #save() {
+    if (this.#isOver) return;
     clearTimeout(this.#saving);
     this.#saving = window.setTimeout(() => {
       const newest = this.all().sort((a, b) => b.at - a.at).slice(0, REMEMBERED_MAX);

@@ -50,10 +50,9 @@ export function setTheme(chosen) {
   else root.dataset.theme = chosen;
 }
 
-/** The unsent text of each conversation: it survives reloads, and other tabs see it when they open the conversation. */
+/** The unsent text of each conversation, and what it answers: both survive reloads, and other tabs see them when they open the conversation. */
 export class Drafts {
   #user;
-  #reply = new Map();
 
   /** @param {string} userId */
   constructor(userId) {
@@ -70,19 +69,29 @@ export class Drafts {
     remember(this.#key(conversationId), text.trim() ? text : null);
   }
 
-  /** What the draft answers. @param {string} conversationId */
+  /** What the draft answers: as much of that message as a quote needs. @param {string} conversationId */
   reply(conversationId) {
-    return this.#reply.get(conversationId) ?? null;
+    return remembered(this.#replyKey(conversationId));
   }
 
   /** @param {string} conversationId @param {any} message */
   setReply(conversationId, message) {
-    if (message) this.#reply.set(conversationId, message);
-    else this.#reply.delete(conversationId);
+    const kept = message && {
+      serverMsgId: message.serverMsgId,
+      senderId: message.senderId,
+      msgType: message.msgType,
+      content: typeof message.content === "string" ? message.content.slice(0, 200) : { name: message.content?.name, text: message.content?.text?.slice(0, 200) },
+    };
+    remember(this.#replyKey(conversationId), kept ?? null);
   }
 
   forget() {
     forgetAll(`draft.${this.#user}.`);
+    forgetAll(`reply.${this.#user}.`);
+  }
+
+  #replyKey(conversationId) {
+    return `reply.${this.#user}.${conversationId}`;
   }
 
   #key(conversationId) {

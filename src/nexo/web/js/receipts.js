@@ -1,4 +1,4 @@
-/** How far each member of a group has got, as far as the server has told: for "Read by 6 of 8". */
+/** How far each member of a group has read, as far as the server has reported: for "Read by 6 of 8". */
 
 export class GroupReceipts {
   /** @type {Map<string, Map<string, {read: number, delivered: number}>>} */

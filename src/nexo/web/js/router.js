@@ -1,13 +1,25 @@
-/** The address says what is shown: `#/`, `#/c/<id>`, `#/c/<id>/details`. Back and forward work by themselves. */
+/**
+ * The address decides what is shown: `#/`, `#/archive`, `#/contacts`, `#/settings/<section>`, `#/c/<id>`, `#/c/<id>/details`,
+ * and `#/c/<id>/m/<seq>` for a message. Back and forward work by themselves.
+ */
 
-/** @returns {{conversationId: string | null, details: boolean}} */
+import { goTo } from "./layers.js";
+
+const PAGES = new Set(["archive", "contacts", "settings"]);
+
+/**
+ * @typedef {{conversationId: string | null, details: boolean, seq: number, page: string, section: string}} Route
+ * @returns {Route}
+ */
 export function currentRoute() {
-  const [, kind, id, more] = location.hash.split("/");
-  if (kind !== "c" || !id) return { conversationId: null, details: false };
+  const [, kind, id = "", more, seq] = location.hash.split("/");
+  const route = { conversationId: null, details: false, seq: 0, page: "", section: "" };
+  if (PAGES.has(kind)) return { ...route, page: kind, section: id };
+  if (kind !== "c" || !id) return route;
   try {
-    return { conversationId: decodeURIComponent(id), details: more === "details" };
+    return { ...route, conversationId: decodeURIComponent(id), details: more === "details", seq: more === "m" ? Number(seq) || 0 : 0 };
   } catch {
-    return { conversationId: null, details: false };
+    return route;
   }
 }
 
@@ -17,7 +29,15 @@ export function addressOf(conversationId, details = false) {
   return `#/c/${encodeURIComponent(conversationId)}${details ? "/details" : ""}`;
 }
 
+/** @param {string} conversationId @param {number} seq */
+export const messageAddress = (conversationId, seq) => `${addressOf(conversationId)}/m/${seq}`;
+
 /** @param {string | null} conversationId @param {boolean} [details] */
 export function go(conversationId, details = false) {
-  location.hash = addressOf(conversationId, details);
+  goTo(addressOf(conversationId, details));
+}
+
+/** @param {string} page @param {string} [section] */
+export function goPage(page, section = "") {
+  goTo(section ? `#/${page}/${section}` : `#/${page}`);
 }

@@ -1,28 +1,65 @@
 /** What messages and events say, in words: for the list, for the log, for screen readers and notifications. */
 
 import { h } from "./dom.js";
+import { fileOf, lengthText, nameOf } from "./files.js";
 import { shortName } from "./format.js";
 import { rich, t } from "./i18n.js";
+import { tamed } from "./richtext.js";
 
 export const TEXT = 1;
 export const IMAGE = 2;
+export const VIDEO = 3;
+export const AUDIO = 4;
+export const FILE = 5;
 export const QUOTE = 7;
+export const MERGED = 8;
 export const RECALL_EVENT = 100;
 export const FIRST_EVENT = 100;
+export const PIN_EVENT = 112;
+export const CALL = 120;
+/** A message whose time is over has this status. */
+export const EXPIRED = 2;
+/** Events that only change a message: recalled, edited, its reactions. */
+const CHANGES = new Set([RECALL_EVENT, 110, 111]);
 
 /** @param {any} message */
-export const isEvent = (message) => message.msgType >= FIRST_EVENT;
+export const isEvent = (message) => message.msgType >= FIRST_EVENT && message.msgType !== CALL;
+/** @param {any} message */
+export const isChange = (message) => CHANGES.has(message.msgType);
 /** @param {any} message */
 export const isText = (message) => message.msgType === TEXT || message.msgType === QUOTE;
 
-const KINDS = { 2: "kind_image", 3: "kind_video", 4: "kind_audio", 5: "kind_file", 6: "kind_custom" };
+const KINDS = { 2: "kind_image", 3: "kind_video", 4: "kind_audio", 5: "kind_file", 8: "kind_merged" };
+
+const LINE_CHARS = 600;
+
+/** More of it is not seen in one line, and drawing it takes time. */
+const oneLine = (text) => tamed(text.slice(0, LINE_CHARS).replace(/\s+/g, " "));
 
 /** The content in one line. @param {any} message or a quote with `text` */
 export function contentLine(message) {
-  if (isText(message) && typeof message.content === "string") return message.content.replace(/\s+/g, " ");
+  if (message.status === EXPIRED) return t("expired_one");
+  if (isText(message) && typeof message.content === "string") return oneLine(message.content);
+  if (message.msgType === CALL) return callLine(message.content ?? {}, false);
+  const content = fileOf(message);
+  const length = content.duration_ms > 0 ? lengthText(content.duration_ms) : "";
+  const caption = typeof content.text === "string" ? oneLine(content.text) : "";
+  if (message.msgType === AUDIO && length) return t("voice_message", { t: length });
+  if (message.msgType === VIDEO && length && !caption) return t("video_length", { t: length });
+  if (message.msgType === FILE && nameOf(content) && !caption) return t("file_named", { name: nameOf(content) });
   const kind = t(KINDS[message.msgType] ?? "kind_custom");
-  const name = message.content?.name;
-  return name ? `${kind}: ${name}` : kind;
+  const more = caption || (message.msgType === MERGED ? content.title : content.file_id || content.local ? "" : content.name);
+  return more ? t("announce_message", { name: kind, text: more }) : kind;
+}
+
+/** What became of a call. @param {any} call @param {boolean} isMine whether one made it */
+export function callLine(call, isMine) {
+  const isVideo = call.kind === "video";
+  const length = lengthText(call.duration_ms ?? 0);
+  if (call.outcome === "completed") return t(isVideo ? "call_video" : "call_voice", { t: length });
+  if (call.outcome === "rejected") return t("call_declined");
+  if (isMine) return t("call_no_answer");
+  return t(isVideo ? "call_missed_video" : "call_missed_voice");
 }
 
 /** @param {any} model @param {string} userId */
@@ -36,7 +73,7 @@ export function recalledLine(model, message) {
   return t("x_recalled", { name: model.people.name(message.senderId) });
 }
 
-/** What an event tells: text and `<b>` names. @param {any} model @param {any} message @returns {any[]} */
+/** The words for an event: text and `<b>` names. @param {any} model @param {any} message @returns {any[]} */
 export function eventParts(model, message) {
   const body = message.content ?? {};
   const me = model.userId;
@@ -66,7 +103,9 @@ export function eventParts(model, message) {
     case 108:
       return rich(`event_dismissed${own}`, { by: subject(body.by) });
     case 109:
-      return mutedParts(body, me, subject);
+      return mutedParts(body, message.senderId, me, subject, name);
+    case PIN_EVENT:
+      return rich(`event_${body.on ? "pinned" : "unpinned"}${own}`, { by: subject(body.by) });
     default:
       return [t("event_other")];
   }
@@ -95,12 +134,15 @@ function updatedParts(body, own, subject) {
   return rich(`event_updated${own}`, { by: subject(body.by) });
 }
 
-function mutedParts(body, me, subject) {
+/** Who did it is the event's sender; the server's own events have none. */
+function mutedParts(body, by, me, subject, name) {
   const lifted = body.until === 0;
-  if (!body.user_id) return [t(lifted ? "event_all_unmuted" : "event_all_muted")];
+  const what = lifted ? "unmuted" : "muted";
+  const own = by === me ? "_by_you" : "_by";
+  if (!body.user_id) return by ? rich(`event_all_${what}${own}`, { by: subject(by) }) : [t(`event_all_${what}`)];
+  if (by && by !== body.user_id) return rich(`event_${what}${own}`, { by: subject(by), who: name(body.user_id) });
   const who = { who: subject(body.user_id) };
-  if (body.user_id === me) return rich(lifted ? "event_unmuted_you" : "event_muted_you", who);
-  return rich(lifted ? "event_unmuted" : "event_muted", who);
+  return rich(body.user_id === me ? `event_${what}_you` : `event_${what}`, who);
 }
 
 /** "A, B and C", in the language's way. @param {any[]} parts */
@@ -124,6 +166,7 @@ export function plain(parts) {
 export function previewOf(model, conversation, message) {
   if (isEvent(message)) return { who: "", text: plain(eventParts(model, message)) };
   if (message.status === 1) return { who: "", text: recalledLine(model, message) };
+  if (message.msgType === CALL) return { who: "", text: callLine(message.content ?? {}, message.senderId === model.userId) };
   const inGroup = conversation.type === "group" && message.senderId !== model.userId;
   return { who: inGroup ? t("prefix", { name: shortName(model.people.name(message.senderId)) }) : "", text: contentLine(message) };
 }
@@ -139,7 +182,9 @@ export function errorText(error) {
 const KNOWN_ERRORS = new Set([
   "network", "timeout", "offline", "closed", "server_busy", "internal_error", "blocked", "content_rejected", "speak_muted", "not_group_member",
   "member_not_active", "group_not_available", "group_not_found", "user_not_found", "no_permission", "group_full",
-  "group_members_too_few", "owner_cannot_leave", "recall_timeout", "not_message_sender", "message_not_found", "user_exists",
+  "group_members_too_few", "owner_cannot_leave", "recall_timeout", "not_message_sender", "message_not_found", "user_exists", "registration_closed",
   "invalid_credentials", "cannot_send_to_self", "body_too_long", "session_invalid", "bad_user_id", "bad_password", "bad_nickname",
-  "bad_avatar", "bad_name", "bad_group_id", "bad_content", "join_request_not_found",
+  "bad_avatar", "bad_name", "bad_group_id", "bad_content", "join_request_not_found", "edit_timeout", "not_editable", "bad_emoji",
+  "too_many_reactions", "too_many_pins", "not_forwardable", "too_many_deleted", "file_too_large", "file_type_refused", "bad_file",
+  "quota_exceeded", "upload_expired", "file_not_found", "file_changed",
 ]);

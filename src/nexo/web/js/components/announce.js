@@ -1,4 +1,4 @@
-/** What a screen reader says by itself. */
+/** Texts that a screen reader announces. */
 
 /** @param {string} text @param {"polite" | "assertive"} [how] */
 export function announce(text, how = "polite") {

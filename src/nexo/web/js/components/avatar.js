@@ -5,7 +5,7 @@ import { hue, initials } from "../format.js";
 
 /** Pictures come from the same places as picture messages. @param {string | undefined} url */
 export function isImageUrl(url) {
-  return typeof url === "string" && /^https?:\/\/[^\s]+$/i.test(url);
+  return typeof url === "string" && /^(?:https?:\/\/[^\s]+|\/files\/f_[A-Za-z0-9]{22})$/i.test(url);
 }
 
 /**

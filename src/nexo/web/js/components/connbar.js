@@ -1,6 +1,7 @@
-/** The bar that tells what is the matter with the connection; nothing when all is well. */
+/** The bar that shows the state of the connection; hidden while all is well. */
 
 import { fill, h, icon } from "../dom.js";
+import { clock } from "../format.js";
 import { t } from "../i18n.js";
 
 const QUIET_MS = 2000;
@@ -42,14 +43,14 @@ export class ConnectionBar {
     this.#timer = window.setTimeout(() => this.update(), ms);
   }
 
-  /** @returns {{kind: string, n?: number, m?: number, s?: number}} */
+  /** @returns {{kind: string, n?: number, m?: number, s?: number, at?: number}} */
   #what() {
     const { model } = this;
     const { state, retryAt } = model.connection;
     const now = Date.now();
     if (state !== "syncing") this.#syncSince = this.#most = 0;
-    if (state === "closed") return { kind: "" }; // a dialog tells
-    if (navigator.onLine === false && state !== "online") return { kind: "offline", n: model.waiting };
+    if (state === "closed") return { kind: "" }; // a dialog shows it
+    if (navigator.onLine === false && state !== "online") return { kind: "offline", n: model.waiting, at: model.keptAt };
     if (state === "online") return { kind: "" };
     if (state === "syncing") return this.#catchingUp(now);
     const quietFor = QUIET_MS - (now - model.downSince);
@@ -82,7 +83,7 @@ export class ConnectionBar {
     if (what.kind === "offline") {
       this.element.className = "connbar warn";
       const waits = what.n ? h("span", null, t("offline_waiting", { n: what.n })) : null;
-      fill(this.element, icon("offline", "s"), h("span", null, strong(t("offline_what")), more(` ${t("offline_more")}`), waits && " ", waits));
+      fill(this.element, icon("offline", "s"), h("span", null, strong(t("offline_what")), more(` ${what.at ? t("offline_kept", { time: clock(what.at) }) : t("offline_more")}`), waits && " ", waits));
     } else if (what.kind === "again" || what.kind === "restart") {
       this.element.className = "connbar";
       const text = what.kind === "restart" ? t("restart_what") : t("again_what");

@@ -1,7 +1,8 @@
 /** Modal dialogs on the native element: it keeps the focus inside and gives it back. */
 
-import { button, h, icon, iconButton, newId } from "../dom.js";
+import { button, h, icon, iconButton, newId, pointerIsFine } from "../dom.js";
 import { t } from "../i18n.js";
+import { openLayer } from "../layers.js";
 import { closePopover } from "./menu.js";
 
 /**
@@ -30,11 +31,15 @@ function show(element, onclose) {
   });
   element.addEventListener("close", () => {
     element.remove();
+    leave();
     onclose?.();
-    if (!opener?.isConnected) document.querySelector(".composer textarea")?.focus();
+    if (opener?.isConnected && opener !== document.body) return;
+    const home = pointerIsFine() ? document.querySelector(".composer textarea") : null;
+    /** @type {HTMLElement | null} */ (home ?? document.querySelector(".chat h1"))?.focus({ preventScroll: true });
   });
   document.body.append(element);
   element.showModal();
+  const leave = openLayer(() => element.close());
 }
 
 function isInside(element, event) {
@@ -43,7 +48,7 @@ function isInside(element, event) {
 }
 
 /**
- * Asks before something that others notice. The button says what it does; focus is on Cancel.
+ * Asks before an action that other users notice. The button names the action; focus is on Cancel.
  * @param {{icon: string, title: string, text: string, action: string, danger?: boolean, act: () => any}} question
  */
 export function confirmDialog(question) {

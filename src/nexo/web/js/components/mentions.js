@@ -14,7 +14,7 @@ export class MentionList {
 
   /**
    * @param {HTMLTextAreaElement} field
-   * @param {() => {userId: string, name: string}[]} candidates everybody who can be mentioned; "@all" where allowed
+   * @param {() => {userId: string, name: string}[]} candidates all members that can be mentioned; "@all" where allowed
    * @param {(candidate: {userId: string, name: string}) => void} onpick
    */
   constructor(field, candidates, onpick) {

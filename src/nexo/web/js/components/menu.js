@@ -1,6 +1,7 @@
 /** Menus and other things that open beside a button; on narrow screens they come up from below. */
 
-import { h, icon, isNarrow } from "../dom.js";
+import { h, icon, isNarrow, pointerIsFine } from "../dom.js";
+import { openLayer } from "../layers.js";
 
 /**
  * @typedef {{icon?: string, text: string, end?: string, keys?: string, danger?: boolean, disabled?: boolean, checked?: boolean,
@@ -20,7 +21,7 @@ export function closePopover() {
  * Shows `content` beside `anchor` until something else is clicked, Escape is pressed or `close` is called. Focus goes
  * back.
  * @param {HTMLElement} anchor @param {HTMLElement} content
- * @param {{point?: {x: number, y: number}, onclose?: () => void}} [more]
+ * @param {{point?: {x: number, y: number}, onclose?: () => void, keepsTab?: boolean, beside?: Element}} [more] keepsTab: Tab moves inside it; beside: where it is shown, if not at the anchor
  * @returns {() => void} close
  */
 export function openPopover(anchor, content, more = {}) {
@@ -32,7 +33,7 @@ export function openPopover(anchor, content, more = {}) {
     if (!content.contains(event.target) && !anchor.contains(event.target)) close(false);
   };
   const onkey = (event) => {
-    if (event.key === "Escape" || event.key === "Tab") {
+    if (event.key === "Escape" || (event.key === "Tab" && !more.keepsTab)) {
       event.preventDefault();
       event.stopPropagation();
       close();
@@ -41,6 +42,7 @@ export function openPopover(anchor, content, more = {}) {
   const close = (refocus = true) => {
     if (open?.content !== content) return;
     open = null;
+    leave();
     grown.disconnect();
     content.remove();
     shade?.remove();
@@ -59,19 +61,21 @@ export function openPopover(anchor, content, more = {}) {
   if (shade) home.append(shade);
   home.append(content);
   // What is loaded after it has opened makes it grow; by then the anchor may have been drawn anew.
-  const at = more.point ? new DOMRect(more.point.x, more.point.y, 0, 0) : anchor.getBoundingClientRect();
+  const at = more.point ? new DOMRect(more.point.x, more.point.y, 0, 0) : (more.beside ?? anchor).getBoundingClientRect();
   const grown = new ResizeObserver(() => place(content, at));
   if (!narrow) grown.observe(content);
   if (!narrow) place(content, at);
   if (anchor.hasAttribute("aria-expanded")) anchor.setAttribute("aria-expanded", "true");
   open = { content, close };
+  const leave = openLayer(() => close());
   return close;
 }
 
-/** Focus goes back to what opened it; if that was drawn anew meanwhile, to the text field. @param {HTMLElement} anchor */
+/** Focus goes back to what opened it, or to what that is a part of; if it was drawn anew meanwhile, to the text field. @param {HTMLElement} anchor */
 function focusAgain(anchor) {
-  const target = anchor.isConnected ? anchor : document.querySelector(".composer textarea");
-  target?.focus({ preventScroll: true });
+  const target = anchor.isConnected ? anchor.closest("a[href], button, input, textarea, [tabindex]") : null;
+  const field = document.querySelector(".composer textarea");
+  /** @type {HTMLElement | null} */ (target ?? (pointerIsFine() ? field : document.querySelector(".chat h1")) ?? field)?.focus({ preventScroll: true });
 }
 
 /** Below the anchor where there is room, else above; never over the edge of the window. @param {HTMLElement} content @param {DOMRect} at */
@@ -87,12 +91,22 @@ function place(content, at) {
 }
 
 /**
+ * An item's `keys` is a letter that chooses it while the menu is open. `head` stands above the items; what it does closes
+ * the menu.
  * @param {HTMLElement} anchor @param {string} label @param {MenuItem[]} items
- * @param {{point?: {x: number, y: number}, onclose?: () => void}} [more]
+ * @param {{point?: {x: number, y: number}, onclose?: () => void, head?: HTMLElement, classes?: string, beside?: Element}} [more]
  */
 export function openMenu(anchor, label, items, more = {}) {
-  const menu = h("div", { class: "menu", role: "menu", "aria-label": label });
+  const menu = h("div", { class: `menu ${more.classes ?? ""}`.trim(), role: "menu", "aria-label": label });
   let close = () => {};
+  /** @type {Map<string, () => void>} */
+  const letters = new Map();
+  if (more.head) {
+    menu.append(more.head);
+    more.head.addEventListener("click", (event) => {
+      if (event.target instanceof Element && event.target.closest("button")) close();
+    }, true);
+  }
   for (const item of items) {
     if (!item) continue;
     if (item === "line") {
@@ -104,6 +118,7 @@ export function openMenu(anchor, label, items, more = {}) {
       close();
       item.act?.();
     };
+    if (item.keys?.length === 1) letters.set(item.keys.toLowerCase(), act);
     const checkable = item.checked !== undefined;
     const attributes = {
       type: "button",
@@ -118,19 +133,25 @@ export function openMenu(anchor, label, items, more = {}) {
     const keys = item.keys && h("span", { class: "end keys", "aria-hidden": "true" }, item.keys);
     menu.append(h("button", attributes, item.icon && icon(item.icon), h("span", null, item.text), end || keys));
   }
-  menu.addEventListener("keydown", (event) => moveInMenu(menu, event));
+  menu.addEventListener("keydown", (event) => {
+    const chosen = event.ctrlKey || event.metaKey || event.altKey ? undefined : letters.get(event.key.toLowerCase());
+    if (!chosen) return moveInMenu(menu, event);
+    event.preventDefault();
+    event.stopPropagation();
+    return chosen();
+  });
   close = openPopover(anchor, menu, more);
   firstItem(menu)?.focus();
   return close;
 }
 
 const itemsOf = (menu) => [...menu.querySelectorAll("[role^=menuitem]")];
-const firstItem = (menu) => itemsOf(menu)[0];
+const firstItem = (menu) => menu.querySelector(":scope > [role^=menuitem]") ?? itemsOf(menu)[0];
 
 function moveInMenu(menu, event) {
   const items = itemsOf(menu);
   const at = items.indexOf(document.activeElement);
-  const next = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[event.key];
+  const next = { ArrowDown: at + 1, ArrowUp: at - 1, ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: items.length - 1 }[event.key];
   if (next === undefined) return;
   event.preventDefault();
   items.at(next % items.length)?.focus();

@@ -20,7 +20,7 @@ export class PeoplePicker {
    * @param {any} model
    * @param {{many: boolean, label: string, tags?: (userId: string) => string, candidates?: () => string[],
    *   onchange?: () => void, onpick?: (userId: string) => void}} given
-   *   `tags`: why somebody cannot be chosen; `candidates`: only among these
+   *   `tags`: why a user cannot be chosen; `candidates`: only among these
    */
   constructor(model, given) {
     this.model = model;

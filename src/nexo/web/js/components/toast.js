@@ -1,4 +1,4 @@
-/** One short note at a time, at the bottom. It stays while it is pointed at or focused. */
+/** One short note at a time, at the head of the log and never over what is written. It stays while it is pointed at or focused. */
 
 import { h, icon } from "../dom.js";
 
@@ -32,9 +32,10 @@ export function toast(text, more = {}) {
   };
   for (const name of ["pointerenter", "focusin"]) element.addEventListener(name, () => clearTimeout(timer));
   for (const name of ["pointerleave", "focusout"]) element.addEventListener(name, start);
-  // A modal dialog covers everything else: what is told while one is open belongs on it.
+  // A modal dialog covers everything else: a toast that appears while one is open belongs on it.
   const modal = [...document.querySelectorAll("dialog[open]")].at(-1);
-  (modal ?? document.getElementById("layer") ?? document.body).append(element);
+  const head = /** @type {HTMLElement | null} */ (document.querySelector(".loghead"));
+  (modal ?? (head?.checkVisibility() ? head : null) ?? document.getElementById("layer") ?? document.body).append(element);
   current = { element, end };
   start();
 }

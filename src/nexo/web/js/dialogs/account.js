@@ -4,26 +4,22 @@ import { avatar } from "../components/avatar.js";
 import { busyWhile, confirmDialog, openDialog } from "../components/dialog.js";
 import { field } from "../components/field.js";
 import { toast } from "../components/toast.js";
-import { button, fill, h, icon } from "../dom.js";
+import { button, fill, h, icon, isNarrow } from "../dom.js";
 import { tellFailure, trying } from "../failures.js";
 import { currentLanguage, t } from "../i18n.js";
-import { notificationState, setNotifications } from "../notify.js";
-import { setTheme, theme } from "../prefs.js";
+import { goPage } from "../router.js";
 import { errorText } from "../wording.js";
 import { openShortcuts } from "./shortcuts.js";
 
 /** @param {any} model @returns {import("../components/menu.js").MenuItem[]} */
 export function accountMenu(model) {
   const other = currentLanguage() === "zh" ? "en" : "zh";
-  const themes = { system: ["light", "theme_light", "sun"], light: ["dark", "theme_dark", "moon"], dark: ["system", "theme_system", "sun"] };
-  const [nextTheme, themeText, themeIcon] = themes[theme()];
+  const asked = model.contacts.received.length;
   return [
-    { icon: "user", text: t("profile"), end: model.userId, act: () => openProfile(model) },
-    { icon: "key", text: t("change_password"), act: () => openPassword(model) },
-    { icon: "ban", text: t("blocked_people"), act: () => openBlocked(model) },
+    { icon: "user", text: t("profile"), end: model.userId, act: () => goPage("settings", "account") },
+    { icon: "users", text: t("contacts"), end: asked > 0 ? String(asked) : "", act: () => goPage("contacts") },
+    { icon: "settings", text: t("settings"), act: () => goPage("settings", isNarrow() ? "" : "appearance") },
     "line",
-    { icon: "bell", text: t("notifications"), end: t(`notify_${notificationState()}`), act: () => toggleNotifications() },
-    { icon: themeIcon, text: t(themeText), act: () => setTheme(/** @type {any} */ (nextTheme)) },
     { icon: "globe", text: other === "zh" ? "中文" : "English", act: () => model.emit("language", other) },
     { icon: "keyboard", text: t("shortcuts"), keys: "?", act: () => openShortcuts() },
     "line",
@@ -31,25 +27,15 @@ export function accountMenu(model) {
   ];
 }
 
-async function toggleNotifications() {
-  const state = await setNotifications(notificationState() !== "on");
-  toast(t(`notify_is_${state}`), { bad: state === "denied" });
-}
-
 /** @param {any} model */
 export function openProfile(model) {
   const me = model.me;
   const name = field({ label: t("name"), help: t("name_help"), value: me.nickname, attributes: { maxlength: 128, autofocus: true } });
-  const picture = field({ label: t("picture_address"), help: t("picture_help"), value: me.avatar, attributes: { type: "url", maxlength: 512, placeholder: "https://" } });
-  const face = h("div", { class: "pgroup" });
-  const draw = () => fill(face, avatar({ id: me.userId, name: name.input.value.trim() || me.userId, avatar: picture.input.value.trim() }, "s72"), h("p", null, h("span", { class: "mono" }, me.userId)));
-  for (const one of [name, picture]) one.input.addEventListener("change", draw);
-  draw();
   const save = button(t("save"), { class: "primary" });
   save.addEventListener("click", () =>
     busyWhile(save, async () => {
       const ok = await trying(async () => {
-        const user = await model.client.users.update({ nickname: name.input.value.trim(), avatar: picture.input.value.trim() });
+        const user = await model.client.users.update({ nickname: name.input.value.trim() });
         model.people.learn(user);
       });
       if (ok) {
@@ -58,10 +44,11 @@ export function openProfile(model) {
       }
     }),
   );
-  const dialog = openDialog({ title: t("profile"), body: [face, name.element, picture.element], footer: [button(t("cancel"), { onclick: () => dialog.close() }), save] });
+  const dialog = openDialog({ title: t("profile"), body: [name.element], footer: [button(t("cancel"), { onclick: () => dialog.close() }), save] });
 }
 
-function openPassword(model) {
+/** @param {any} model */
+export function openPassword(model) {
   const shortest = model.settings.min_password_length;
   const old = field({ label: t("password_now"), type: "password", attributes: { autocomplete: "current-password", autofocus: true } });
   const fresh = field({ label: t("password_new"), type: "password", help: t("password_help", { n: shortest }), attributes: { autocomplete: "new-password", maxlength: 128 } });
@@ -91,7 +78,8 @@ function openPassword(model) {
   const dialog = openDialog({ title: t("change_password"), body: [form, h("p", { class: "small" }, t("password_note"))], footer: [button(t("cancel"), { onclick: () => dialog.close() }), save] });
 }
 
-function openBlocked(model) {
+/** @param {any} model */
+export function openBlocked(model) {
   const list = h("ul", { class: "requests" });
   const draw = () => {
     const ids = [...model.blocked];

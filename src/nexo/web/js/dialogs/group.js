@@ -1,4 +1,4 @@
-/** Managing a group: inviting, requests, roles, muting, what it says of itself, its end. */
+/** Managing a group: inviting, requests, roles, muting, its texts, its end. */
 
 import { avatar } from "../components/avatar.js";
 import { busyWhile, confirmDialog, openDialog } from "../components/dialog.js";

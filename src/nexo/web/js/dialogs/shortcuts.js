@@ -11,13 +11,15 @@ const KEYS = [
   ["Enter", "key_send"],
   ["Shift Enter", "key_newline"],
   ["↑", "key_up"],
-  ["R", "key_reply"],
-  ["C", "key_copy"],
+  ["Enter", "key_menu"],
+  ["Space", "key_open"],
+  ["Ctrl C", "key_copy"],
   ["Delete", "key_recall"],
   ["End", "key_end"],
+  ["Ctrl B / I / E", "key_format"],
   ["Ctrl .", "key_details"],
   ["Esc", "key_esc"],
-  ["?", "key_sheet"],
+  ["Ctrl /", "key_sheet"],
 ];
 
 export function openShortcuts() {

@@ -1,4 +1,4 @@
-/** From nothing to a conversation: write to somebody, create a group, join one. */
+/** Starting a conversation: write to a user, create a group, join one. */
 
 import { busyWhile, openDialog } from "../components/dialog.js";
 import { field, segmented } from "../components/field.js";

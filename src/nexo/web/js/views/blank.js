@@ -7,7 +7,7 @@ import { button, h, icon, mark } from "../dom.js";
 import { shortName } from "../format.js";
 import { rich, t } from "../i18n.js";
 
-/** Nobody has written yet. @param {any} model */
+/** The page before the first message. @param {any} model */
 export const isFresh = (model) => model.listLoaded && model.client.conversations.length === 0;
 
 /** @param {any} model */

@@ -2,32 +2,33 @@
 
 import { announce } from "../components/announce.js";
 import { avatar } from "../components/avatar.js";
-import { openMenu } from "../components/menu.js";
 import { toast } from "../components/toast.js";
-import { conversationMenu } from "../dialogs/conversation.js";
-import { openReceipts } from "../dialogs/receipts.js";
-import { button, fill, h, holdWhilePressed, icon, iconButton, pointerIsFine } from "../dom.js";
+import { button, fill, h, holdWhilePressed, icon } from "../dom.js";
 import { Endings, soon } from "../emitter.js";
 import { counted, dayName, shortName } from "../format.js";
 import { t } from "../i18n.js";
-import { addressOf, currentRoute, go } from "../router.js";
-import { contentLine, errorText } from "../wording.js";
-import { askRecall, copyText, openMessageMenu } from "./actions.js";
+import { contentLine, errorText, isChange } from "../wording.js";
+import { listenToMessages } from "./acting.js";
+import { ChatHeader } from "./chatheader.js";
 import { Composer } from "./composer.js";
+import { DropZone } from "./drop.js";
+import { focusHome, keepFocus } from "./focus.js";
+import { Jumping } from "./jumping.js";
 import { FOLLOW_PX, Log } from "./log.js";
+import { Marks } from "./marks.js";
+import { PinBar } from "./pinbar.js";
 import { buildRows, keyOf } from "./rows.js";
+import { Selection } from "./selection.js";
 
 const PAGE = 100;
 const SKELETON_AFTER_MS = 150;
-const LONG_PRESS_MS = 450;
 const READ_AFTER_MS = 250;
 const LIST_MS = 4000;
 const CHIP_MS = 1200;
+const CHIP_CLEAR_PX = 72;
+const MINUTE_MS = 60_000;
 /** Where the reader was in each conversation, for as long as the page lives. */
 const places = new Map();
-
-/** Where the line above new messages is, how many they are, and up to where they were counted. */
-const NO_MARKS = { newAfter: /** @type {number | null} */ (null), newCount: 0, upTo: 0 };
 
 export class ChatView {
   #ends = new Endings();
@@ -35,7 +36,11 @@ export class ChatView {
   #failed = false;
   #wantsFollow = false;
   #readTimer = 0;
-  #marks = NO_MARKS;
+  #marks = new Marks();
+  /** Long texts that are shown whole, by the key of their row. @type {Set<string>} */
+  #open = new Set();
+  /** What had expired before this was opened is not spoken of. @type {Set<string>} */
+  #gone = new Set();
   /** It was opened before the server could be asked what is unread. */
   #isBlind = false;
   /** The newest message was in view when catching up began. */
@@ -49,19 +54,40 @@ export class ChatView {
     this.model = model;
     this.conversation = conversation;
     this.log = new Log(model);
+    this.element = h("main", { class: "chat", "aria-label": model.face(conversation).name });
+    this.selection = new Selection(this, () => this.#selectionChanged());
     this.composer = new Composer(model, conversation, {
       onsent: () => this.#sent(),
       onup: () => this.log.moveFocus(-1),
+      log: this.log,
     });
-    this.header = h("header", { class: "bar" });
+    this.head = new ChatHeader(this);
+    this.pins = new PinBar(this);
+    this.jumping = new Jumping(this, (which, work) => this.#load(which, work));
     this.typing = h("div", { class: "typing-row", "aria-hidden": "true" });
     this.state = h("div", { class: "chatstate" });
     this.chip = h("div", { class: "datechip", "aria-hidden": "true" });
-    const logbox = h("div", { class: "logbox" }, this.log.element, this.chip, this.state, this.typing);
-    this.element = h("main", { class: "chat", "aria-label": model.face(conversation).name }, this.header, logbox, this.composer.element);
+    this.toasts = h("div", { class: "loghead" });
+    const logbox = h("div", { class: "logbox" }, this.toasts, this.log.element, this.chip, this.state, this.typing);
+    this.element.append(this.head.element, this.pins.element, logbox, this.selection.bar, this.composer.element);
+    this.drop = new DropZone(
+      this.element,
+      () => (this.composer.obstacle ? t(`composer_${this.composer.obstacle}`) : ""),
+      () => model.face(conversation).name,
+      (files, asFiles) => this.composer.attach(files, asFiles),
+      (text) => toast(text, { bad: true }),
+    );
     this.#listen();
-    this.#drawHeader();
-    this.#open();
+    this.head.update();
+    this.#start();
+  }
+
+  get header() {
+    return this.head.element;
+  }
+
+  get isSelecting() {
+    return this.selection.isOn;
   }
 
   #listen() {
@@ -78,20 +104,23 @@ export class ChatView {
       model.client.on("outgoing", (outgoing) => this.#outgoing(outgoing)),
       model.client.on("message", (event) => event.conversation === conversation && this.#arrived(event.message)),
       log.on("scroll", () => this.#scrolled()),
+      log.on("unfocused", focusHome),
       () => log.end(),
       () => this.composer.end(),
+      () => this.drop.end(),
+      keepFocus(this),
+      listenToMessages(this),
     );
-    const onfocus = () => this.#readSoon();
+    const onfocus = () => this.#looked();
     for (const name of ["focus", "visibilitychange"]) window.addEventListener(name, onfocus);
     document.addEventListener("visibilitychange", onfocus);
+    const minute = setInterval(this.#update, MINUTE_MS); // what expires shows how long it stays
     this.#ends.add(() => {
+      clearInterval(minute);
       for (const name of ["focus", "visibilitychange"]) window.removeEventListener(name, onfocus);
       document.removeEventListener("visibilitychange", onfocus);
     });
-    log.list.addEventListener("click", (event) => this.#clicked(event));
-    log.element.addEventListener("keydown", (event) => this.#key(event));
     this.#isHeld = holdWhilePressed(this.element, this.#update);
-    this.#listenToLongPress();
   }
 
   end() {
@@ -105,17 +134,22 @@ export class ChatView {
 
   /** The details were opened or closed. */
   headerChanged() {
-    this.#drawHeader();
+    this.head.update();
   }
 
+  /** When it is in the page and shown: before, nothing in it can have the focus. */
   focus() {
-    if (pointerIsFine() && this.composer.field.isConnected) this.composer.focus();
-    else this.header.querySelector(".who-head")?.focus();
+    queueMicrotask(() => {
+      if (!this.#hasEnded) focusHome();
+    });
   }
+
+  /** The key of the row that a message is in. */
+  keyFor = (message) => this.log.rows.find((row) => row.messages?.includes(message))?.key ?? keyOf(message);
 
   // -- opening -------------------------------------------------------------------------------------------
 
-  async #open() {
+  async #start() {
     const { conversation } = this;
     if (conversation.type === "group") this.model.groups.look(conversation.groupId);
     else this.model.people.refresh(conversation.peerId).catch(() => {});
@@ -126,8 +160,8 @@ export class ChatView {
     try {
       // After a reload what is unread is not known before; and its beginning must have come to stand on.
       await this.model.whenCaughtUp(LIST_MS, () => this.#hasBeginning);
-      this.#isBlind = !this.model.listLoaded && !this.#hasBeginning;
-      if (conversation.unread > 0) this.#marks = { newAfter: conversation.readSeq, newCount: conversation.unread, upTo: conversation.headSeq };
+      this.#isBlind = !this.model.listLoaded && (!this.#hasBeginning || this.model.keptAt > 0);
+      this.#marks.set(conversation.readSeq, conversation.unread, conversation.headSeq);
       await this.#loadFirst();
     } catch {
       this.#failed = conversation.messages.length === 0 && conversation.pending.length === 0;
@@ -137,9 +171,11 @@ export class ChatView {
     }
     if (this.#hasEnded) return;
     if (this.#canSeeNow) {
-      this.#open();
+      this.#start();
       return;
     }
+    const now = this.model.now();
+    for (const one of conversation.messages) if (one.status === 2 || (one.expiresAt > 0 && one.expiresAt <= now)) this.#gone.add(keyOf(one));
     this.#draw();
     this.#goToStart();
     this.#wasFollowing = this.#isCatchingUp && this.log.follows;
@@ -160,7 +196,7 @@ export class ChatView {
   #connectionChanged() {
     if (this.#loading === "first") return;
     if (this.model.connection.state === "syncing") this.#wasFollowing = this.log.follows;
-    if (this.#canSeeNow || (this.#failed && this.model.isConnected)) this.#open();
+    if (this.#canSeeNow || (this.#failed && this.model.isConnected)) this.#start();
     else this.#update();
   }
 
@@ -191,7 +227,7 @@ export class ChatView {
     this.log.toNewest();
   }
 
-  /** Receipts that came before this page was opened are asked for once, for the newest own message of a group. */
+  /** Receipts that arrived before this page was opened are asked for once, for the newest own message of a group. */
   #seedReceipts() {
     const { conversation, model } = this;
     if (conversation.type !== "group") return;
@@ -201,6 +237,7 @@ export class ChatView {
       .receipts(own.serverMsgId)
       .then((found) => {
         model.receipts.learn(conversation.id, own.seq, found);
+        model.emit("list"); // the list shows the same signs
         this.#update();
       })
       .catch(() => {});
@@ -211,7 +248,8 @@ export class ChatView {
   #draw() {
     if (this.#hasEnded || this.#loading === "first" || this.#isHeld()) return;
     const { conversation, log } = this;
-    const rows = buildRows(this.model, conversation, this.#marks);
+    const { newAfter, newCount } = this.#marks;
+    const rows = buildRows(this.model, conversation, { newAfter, newCount, open: this.#open, selected: this.selection.keys, gone: this.#gone });
     const follow = this.#wantsFollow || (!this.#isCatchingUp && log.follows && !conversation.hasLater);
     this.#wantsFollow = false;
     log.show(rows, { follow, arriving: follow && log.rows.length > 0 && this.#loading === "" });
@@ -219,7 +257,8 @@ export class ChatView {
     this.#keepPlace();
     if (rows.length > 0) this.#drawState("");
     else if (!this.#loading) this.#drawState(this.#failed ? "failed" : "empty");
-    this.#drawHeader();
+    this.head.update();
+    this.pins.update();
     this.#drawTyping();
     this.composer.update();
     this.#drawJump();
@@ -253,57 +292,8 @@ export class ChatView {
     if (kind === "failed")
       fill(
         this.state,
-        h("div", { class: "side-empty" }, icon("alert"), h("b", null, t("load_failed")), h("span", null, t("load_failed_hint")), button(t("try_again"), { class: "small", onclick: () => this.#open() })),
+        h("div", { class: "side-empty" }, icon("alert"), h("b", null, t("load_failed")), h("span", null, t("load_failed_hint")), button(t("try_again"), { class: "small", onclick: () => this.#start() })),
       );
-  }
-
-  #drawHeader() {
-    const { model, conversation } = this;
-    const face = model.face(conversation);
-    const details = currentRoute().details;
-    const status = this.#status(face);
-    const key = JSON.stringify([face, details, status]);
-    if (key === this.headerKey) return;
-    this.headerKey = key;
-    this.element.setAttribute("aria-label", face.name);
-    const hadFocus = this.header.contains(document.activeElement) ? document.activeElement?.dataset?.part : null;
-    const toggle = () => go(conversation.id, !currentRoute().details);
-    const more = iconButton("more", t("more"), {
-      "aria-haspopup": "menu",
-      "aria-expanded": "false",
-      dataset: { part: "more" },
-      onclick: () => openMenu(more, face.name, conversationMenu(model, conversation)),
-    });
-    fill(
-      this.header,
-      h("span", { class: "narrow-only" }, h("a", { class: "iconbtn", href: addressOf(null), "aria-label": t("back_to_list") }, icon("back"))),
-      h(
-        "button",
-        { type: "button", class: "who-head", dataset: { part: "who" }, onclick: () => go(conversation.id, true) },
-        avatar(face, "s40"),
-        h("span", { class: "ell" }, h("span", { class: "t ell" }, face.name), h("br"), h("span", { class: `st ${status.kind}` }, status.text)),
-      ),
-      iconButton("info", t("details"), { "aria-pressed": String(details), dataset: { part: "details" }, onclick: toggle }),
-      more,
-    );
-    if (hadFocus) this.header.querySelector(`[data-part=${hadFocus}]`)?.focus();
-  }
-
-  #status(face) {
-    const { model, conversation } = this;
-    if (!model.isConnected) return { kind: "", text: t("waiting_for_connection") };
-    if (conversation.type === "single") {
-      if (conversation.typists.length > 0) return { kind: "typing", text: t("typing") };
-      return face.online ? { kind: "on", text: t("online") } : { kind: "", text: t("offline") };
-    }
-    const info = model.groups.info(conversation.groupId);
-    if (!info) return { kind: "", text: "" };
-    if (info.status === 1) return { kind: "", text: t("dismissed") };
-    const members = t("n_members", { n: info.memberCount });
-    const known = model.groups.members(conversation.groupId);
-    if (!known || known.nextCursor || known.list.length > 100) return { kind: "", text: members };
-    const online = known.list.filter(({ userId }) => model.isOnline(userId)).length;
-    return { kind: "", text: t("members_online", { members, n: online }) };
   }
 
   #drawTyping() {
@@ -347,7 +337,9 @@ export class ChatView {
   /** While the past is scrolled through, its day is shown above it. */
   #drawChip() {
     clearTimeout(this.chipTimer);
-    const row = this.log.distance > 200 ? this.log.firstSeen() : null;
+    // A real one at the top says the same, and a toast needs the place.
+    const isNeeded = this.log.distance > 200 && !this.log.hasDayWithin(CHIP_CLEAR_PX) && !document.querySelector(".toast");
+    const row = isNeeded ? this.log.firstSeen() : null;
     if (row) this.chip.textContent = this.#loading === "earlier" && this.log.isAtTop ? t("loading_earlier") : dayName(row.message.sendAt);
     this.chip.classList.toggle("on", row !== null);
     this.chipTimer = setTimeout(() => this.chip.classList.remove("on"), CHIP_MS);
@@ -377,65 +369,53 @@ export class ChatView {
       this.#loading = "";
       this.#draw();
     } catch (error) {
-      // The next scroll tries again; while the connection is away there is a bar that says so.
+      // The next scroll tries again; while the connection is away a bar shows it.
       if (this.model.isConnected) toast(t("load_failed"), { bad: true, detail: error?.reason, action: t("try_again"), act: () => this.#loadMore() });
       setTimeout(() => (this.#loading = ""), 1000);
     }
   }
 
   async jumpToNewest() {
-    if (this.conversation.hasLater) await this.#load("latest", () => this.conversation.loadLatest());
-    this.log.toNewest();
+    await this.jumping.toNewest();
     this.#drawJump();
     this.#readSoon();
-    this.composer.focus();
   }
 
   /** @param {number} seq @param {string} [serverMsgId] */
-  async jumpTo(seq, serverMsgId) {
-    const { conversation } = this;
-    const find = () => conversation.messages.find((one) => (serverMsgId ? one.serverMsgId === serverMsgId : one.seq === seq));
-    let target = find();
-    if (!target && seq) {
-      await this.#load("around", () => conversation.loadAround(seq, PAGE));
-      target = find();
-    }
-    const element = target && this.log.reveal(keyOf(target));
-    if (!element) {
-      toast(t("quote_gone"), { bad: true });
-      return;
-    }
-    element.classList.add("flash");
-    element.addEventListener("animationend", () => element.classList.remove("flash"), { once: true });
+  jumpTo(seq, serverMsgId) {
+    return this.jumping.to(seq, serverMsgId);
   }
 
-  async #jumpToQuote(serverMsgId) {
-    const { conversation } = this;
-    const known = conversation.messages.find((one) => one.serverMsgId === serverMsgId);
-    if (known) return this.jumpTo(known.seq, serverMsgId);
-    // The place of an older message is not in a quote: pages are walked back until it is there.
-    await this.#load("around", async () => {
-      while (conversation.hasEarlier && !conversation.messages.some((one) => one.serverMsgId === serverMsgId)) {
-        if ((await conversation.loadEarlier(200)) === 0) break;
-        const oldest = conversation.messages[0]?.serverMsgId;
-        if (oldest && BigInt(oldest) < BigInt(serverMsgId)) break; // ids are ordered by time
-      }
-    });
-    return this.jumpTo(0, serverMsgId);
+  /** A long text is shown whole, or no longer. @param {string} key */
+  unfold(key) {
+    if (this.#open.has(key)) this.#open.delete(key);
+    else this.#open.add(key);
+    this.#draw();
+  }
+
+  #selectionChanged() {
+    if (this.#hasEnded) return;
+    this.composer.element.hidden = this.selection.isOn;
+    this.#draw();
+    this.head.update();
+    if (!this.selection.isOn) this.focus();
   }
 
   // -- reading -------------------------------------------------------------------------------------------
 
   #arrived(message) {
     const isCatchingUp = this.#isCatchingUp;
-    const seen = document.hasFocus() && !document.hidden && this.log.follows && !isCatchingUp;
-    const { newAfter, newCount, upTo } = this.#marks;
-    if (!seen && newAfter === null) this.#marks = { newAfter: message.seq - 1, newCount: 1, upTo: message.seq };
-    else if (newAfter !== null && message.seq > upTo) this.#marks = { newAfter, newCount: newCount + 1, upTo: message.seq };
+    const isLooked = document.hasFocus() && !document.hidden;
+    if (message.senderId !== this.model.userId && message.msgType < 100) this.#marks.arrived(message.seq, !isLooked || isCatchingUp);
     this.#update();
-    if (isCatchingUp) return;
+    if (isCatchingUp || isChange(message)) return;
     const name = this.model.people.name(message.senderId);
     announce(t("announce_message", { name, text: contentLine(message) }));
+  }
+
+  #looked() {
+    if (document.hasFocus() && !document.hidden) this.#marks.back();
+    this.#readSoon();
   }
 
   #outgoing(outgoing) {
@@ -466,79 +446,10 @@ export class ChatView {
   // -- acting on messages --------------------------------------------------------------------------------
 
   #sent() {
-    this.#marks = NO_MARKS;
+    this.#marks.clear();
     this.#wantsFollow = true;
     if (this.conversation.hasLater) this.jumpToNewest();
     this.#draw();
-  }
-
-  #clicked(event) {
-    const target = event.target;
-    const row = this.log.rowOf(target);
-    if (!row) return;
-    const quoted = target.closest("[data-quoted]");
-    if (quoted) {
-      this.#jumpToQuote(quoted.dataset.quoted);
-      return;
-    }
-    const pressed = target.closest("[data-act]");
-    if (pressed) this.#act(pressed.dataset.act, row, pressed);
-  }
-
-  #act(name, row, anchor) {
-    const { message } = row;
-    if (name === "reply" && message.serverMsgId && !message.provisional) this.composer.replyTo(message);
-    else if (name === "copy") copyText(message);
-    else if (name === "more") openMessageMenu(this, row, anchor);
-    else if (name === "receipts") openReceipts(this, row, anchor);
-    else if (name === "retry") message.outgoing.retry();
-    else if (name === "delete") this.#delete(message.outgoing);
-  }
-
-  async #delete(outgoing) {
-    if ((await outgoing.cancel()) === false) toast(t("delete_refused"), { bad: true });
-    this.#update();
-  }
-
-  #key(event) {
-    const element = event.target.closest?.(".msg");
-    if (event.target !== element && event.target !== this.log.element) return;
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const row = element ? this.log.rowOf(element) : null;
-    const steps = { ArrowUp: -1, ArrowDown: 1 };
-    if (event.key in steps) {
-      const moved = this.log.moveFocus(steps[event.key], element);
-      if (!moved && steps[event.key] === 1) this.composer.focus();
-    } else if (event.key === "End") this.jumpToNewest();
-    else if (event.key === "Home" && this.log.rows.length) this.log.moveFocus(1, this.log.list.firstElementChild);
-    else if (event.key === "Escape") this.composer.focus();
-    else if (!row) return;
-    else if (event.key === "r" || event.key === "R") this.#act("reply", row, element);
-    else if (event.key === "c" || event.key === "C") copyText(row.message);
-    else if (event.key === "Delete") askRecall(this.model, this.conversation, row.message);
-    else if (event.key === "Enter" && row.message.status !== 1) openMessageMenu(this, row, element.querySelector(".bubble") ?? element);
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
-  }
-
-  /** A finger held on a message opens what a mouse finds beside it. */
-  #listenToLongPress() {
-    let timer = 0;
-    const stop = () => clearTimeout(timer);
-    this.log.list.addEventListener("pointerdown", (event) => {
-      stop();
-      const element = event.target.closest?.(".msg");
-      if (event.pointerType !== "touch" || !element) return;
-      timer = window.setTimeout(() => {
-        const row = this.log.rowOf(element);
-        if (row?.kind === "message" && row.message.status !== 1) openMessageMenu(this, row, element);
-      }, LONG_PRESS_MS);
-    });
-    for (const name of ["pointerup", "pointercancel", "pointermove"]) this.log.list.addEventListener(name, stop);
-    this.log.list.addEventListener("contextmenu", (event) => {
-      if (event.pointerType === "touch") event.preventDefault();
-    });
   }
 
   /** Whose presence is shown here. @returns {string[]} */

@@ -27,7 +27,8 @@ export function rowModel(model, conversation) {
     typing: model.isConnected && conversation.typists.length > 0,
     unread: conversation.unread,
     mentions: conversation.unreadMentions,
-    muted: conversation.recvMsgOpt !== 0,
+    muted: conversation.recvMsgOpt !== 0 || (conversation.silentUntil ?? 0) > Date.now(),
+    marked: Boolean(conversation.markedUnread),
     pinned: Boolean(conversation.pinned),
     day: new Date().getDate(), // times become days at midnight
   };
@@ -35,7 +36,7 @@ export function rowModel(model, conversation) {
 
 /** @param {HTMLAnchorElement} link @param {ReturnType<typeof rowModel>} row */
 export function drawConversation(link, row) {
-  const hasUnread = row.unread > 0;
+  const hasUnread = row.unread > 0 || row.marked;
   link.className = ["conv", hasUnread && "unread", row.muted && "muted"].filter(Boolean).join(" ");
   const line1 = h(
     "span",
@@ -59,6 +60,7 @@ function badges(row) {
   const found = [];
   if (row.mentions > 0) found.push(h("span", { class: "badge mention" }, icon("at", "xs", t("you_were_mentioned"))));
   if (row.unread > 0) found.push(h("span", { class: row.muted ? "badge muted" : "badge" }, counted(row.unread), h("span", { class: "sr" }, t("unread"))));
+  else if (row.marked) found.push(h("span", { class: "badge mark" }, h("span", { class: "sr" }, t("unread"))));
   else if (row.pinned) found.push(icon("pin", "s", t("pinned")));
   return found;
 }

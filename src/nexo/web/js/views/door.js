@@ -80,8 +80,8 @@ function formOf(title, about, fields, action, under, submit) {
     event.preventDefault();
     fill(problem);
     busyWhile(go, async () => {
-      const told = await submit();
-      if (told) fill(problem, icon("alert", "s"), h("span", null, told));
+      const failure = await submit();
+      if (failure) fill(problem, icon("alert", "s"), h("span", null, failure));
       fields.find((one) => one.input.getAttribute("aria-invalid") === "true")?.input.focus();
     });
   });
@@ -126,13 +126,17 @@ function registerForm({ client, settings, signedIn }) {
     help: t("password_help", { n: shortest }),
     attributes: { name: "password", autocomplete: "new-password", maxlength: 128 },
   });
+  const code = field({ label: t("invite_code"), help: t("invite_code_help"), attributes: { name: "code", autocomplete: "off", maxlength: 64 } });
+  const byInvite = settings.registration === "invite";
   const submit = async () => {
     const given = { userId: user.input.value.trim(), password: password.input.value, nickname: name.input.value.trim() };
+    if (byInvite) given.code = code.input.value.trim();
     if (!USER_ID.test(given.userId)) return void user.setError(t("user_id_rule"));
     if ([...given.password].length < shortest) return void password.setError(t("password_help", { n: shortest }));
     try {
       await client.register(given);
     } catch (error) {
+      if (byInvite && error?.reason === "registration_closed") return void code.setError(t("invite_code_wrong"));
       if (error?.reason === "user_exists") return void user.setError(t("err_user_exists"));
       if (error?.reason === "bad_user_id") return void user.setError(t("user_id_rule"));
       if (error?.reason === "bad_password") return void password.setError(t("password_help", { n: shortest }));
@@ -150,5 +154,5 @@ function registerForm({ client, settings, signedIn }) {
   };
   const under = [`${t("have_one")} `, h("a", { class: "link", href: "#/" }, t("sign_in"))];
   const about = rich("on_host", { host: h("strong", null, location.host) });
-  return formOf(t("create_your_account"), about, [name, user, password], t("create_account"), under, submit);
+  return formOf(t("create_your_account"), about, [name, user, password, ...(byInvite ? [code] : [])], t("create_account"), under, submit);
 }

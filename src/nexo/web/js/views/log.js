@@ -29,6 +29,7 @@ export class Log extends Emitter {
   #index = new Map();
   #focusKey = "";
   #frame = 0;
+  #places = new Map();
 
   /** @param {any} model */
   constructor(model) {
@@ -37,12 +38,15 @@ export class Log extends Emitter {
     this.above = h("li", { class: "spacer", "aria-hidden": "true" });
     this.below = h("li", { class: "spacer", "aria-hidden": "true" });
     this.list = h("ol", { class: "column" }, this.above, this.below);
-    this.element = h("div", { class: "scroll log", tabindex: "0", role: "region", "aria-label": t("messages") }, this.list);
+    this.element = h("div", { class: "scroll log", tabindex: "-1", role: "region", "aria-label": t("messages") }, this.list);
     this.element.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     for (const name of ["pointerover", "focusin"])
       this.list.addEventListener(name, (event) => {
         const row = event.target.closest?.(".msg");
-        if (row) ensureActions(row);
+        if (!row) return;
+        ensureActions(row);
+        if (name === "focusin") this.#focusKey = row.dataset.key;
+        if (name === "focusin") this.#tabStop();
       });
     this.resized = new ResizeObserver(() => this.#resized());
     this.resized.observe(this.element);
@@ -58,7 +62,7 @@ export class Log extends Emitter {
     return Math.max(0, -this.element.scrollTop);
   }
 
-  /** Whether what arrives is followed. The position itself tells: a flag could be older than the reader's last move. */
+  /** Whether what arrives is followed. The position itself decides: a flag could be older than the reader's last move. */
   get follows() {
     return this.distance < FOLLOW_PX;
   }
@@ -70,6 +74,7 @@ export class Log extends Emitter {
   show(rows, how = {}) {
     const before = this.#index;
     const last = this.rows.at(-1)?.key;
+    this.#places = before;
     this.rows = rows;
     this.#index = new Map(rows.map((row, at) => [row.key, at]));
     const follow = how.follow ?? this.follows;
@@ -98,7 +103,7 @@ export class Log extends Emitter {
 
   // -- drawing -------------------------------------------------------------------------------------------
 
-  /** @param {number} from @param {number} to @param {{follow?: boolean, isFree?: boolean}} [how] isFree: the view goes elsewhere */
+  /** @param {number} from @param {number} to @param {{follow?: boolean, isFree?: boolean}} [how] isFree: the view moves to another position */
   #draw(from, to, { follow = false, isFree = false } = {}) {
     const size = this.rows.length;
     this.to = Math.max(0, Math.min(size, to));
@@ -126,9 +131,24 @@ export class Log extends Emitter {
     this.#setSpacers();
     this.#measure();
     if (active?.isConnected && !active.contains(document.activeElement)) active.focus({ preventScroll: true });
+    else if (active && !active.isConnected) this.#focusInstead(active.dataset.key ?? "");
     this.#tabStop();
     if (follow) this.element.scrollTop = 0;
     else if (anchor) this.#putBack(anchor);
+  }
+
+  /** What had the focus is gone: the next message has it, else the one before, else the listener of `unfocused` finds a place. */
+  #focusInstead(key) {
+    const near = this.#index.get(key) ?? this.#places.get(key) ?? this.to;
+    const isHere = (at) => at >= this.from && at < this.to && this.rows[at]?.kind === "message";
+    for (let step = 0; step < this.rows.length; step += 1)
+      for (const at of [near + step, near - 1 - step])
+        if (isHere(at)) {
+          this.#focusKey = this.rows[at].key;
+          this.#drawn.get(this.#focusKey).element.focus({ preventScroll: true });
+          return;
+        }
+    this.emit("unfocused");
   }
 
   #height(at) {
@@ -278,6 +298,22 @@ export class Log extends Emitter {
     return anchor ? (this.rows[this.#index.get(anchor.key)] ?? null) : null;
   }
 
+  /** Whether the name of a day is that near to the top. @param {number} px */
+  hasDayWithin(px) {
+    const top = this.element.getBoundingClientRect().top;
+    for (const element of this.list.querySelectorAll(".day")) {
+      const box = element.getBoundingClientRect();
+      if (box.bottom > top && box.top < top + px) return true;
+    }
+    return false;
+  }
+
+  /** The place where the keyboard continues. @param {HTMLElement} element */
+  mark(element) {
+    this.#focusKey = element.dataset.key ?? "";
+    this.#tabStop();
+  }
+
   /** The last row of which at least half is in view. */
   lastSeen() {
     const { bottom } = this.element.getBoundingClientRect();
@@ -310,10 +346,12 @@ export class Log extends Emitter {
     element?.scrollIntoView({ block: "nearest" });
   }
 
-  /** One stop for the Tab key: the message last focused. */
+  /** One stop for the Tab key: the message last focused, at first the newest. */
   #tabStop() {
-    for (const { element } of this.#drawn.values()) if (element.tabIndex === 0) element.tabIndex = -1;
-    const element = this.#drawn.get(this.#focusKey)?.element;
-    if (element?.classList.contains("msg")) element.tabIndex = 0;
+    const isMessage = (element) => element?.classList.contains("msg");
+    let stop = this.#drawn.get(this.#focusKey)?.element;
+    if (!isMessage(stop)) stop = [...this.#drawn.values()].findLast(({ element }) => isMessage(element))?.element;
+    for (const { element } of this.#drawn.values()) if (element.tabIndex === 0 && element !== stop) element.tabIndex = -1;
+    if (stop && stop.tabIndex !== 0) stop.tabIndex = 0;
   }
 }

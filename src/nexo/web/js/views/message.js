@@ -1,13 +1,15 @@
 /** One row of the log: a message in its state, an event, a day, or the line above what is new. */
 
-import { avatar, isImageUrl } from "../components/avatar.js";
+import { avatar } from "../components/avatar.js";
 import { fill, h, icon, iconButton } from "../dom.js";
-import { clock, dayName, fullTime, hue } from "../format.js";
+import { clock, dayName, fullTime, hue, restText } from "../format.js";
 import { t } from "../i18n.js";
-import { richText } from "../richtext.js";
-import { contentLine, errorText, eventParts, IMAGE, isText, recalledLine, whoIs } from "../wording.js";
+import { isBigEmoji, tamed } from "../richtext.js";
+import { CALL, callLine, contentLine, errorText, eventParts, isText, recalledLine, whoIs } from "../wording.js";
+import { bodyOf, captionOf, isMedia, shots } from "./bodies.js";
+import { reactionBar, reactionsLabel } from "./reactions.js";
 
-const TICKS = { sending: "clock", accepted: "accepted", saved: "check", delivered: "checks", read: "read" };
+const TICKS = { uploading: "clock", sending: "clock", accepted: "accepted", saved: "check", delivered: "checks", read: "read" };
 
 /** The sign of a state, with its name. @param {string} state @param {boolean} isOffline */
 export function tick(state, isOffline = false) {
@@ -19,23 +21,43 @@ export function tick(state, isOffline = false) {
  * @typedef {{kind: "day", key: string, at: number}
  *   | {kind: "new", key: string, count: number}
  *   | {kind: "line", key: string, text: string}
+ *   | {kind: "expired", key: string, count: number, message: any}
  *   | {kind: "event", key: string, message: any}
- *   | {kind: "message", key: string, message: any, isMine: boolean, isStart: boolean, isEnd: boolean, inGroup: boolean,
- *      state: string, note: string, role: string, isOffline: boolean}} Row
+ *   | {kind: "message", key: string, message: any, messages: any[], isMine: boolean, isStart: boolean, isEnd: boolean, inGroup: boolean,
+ *      state: string, note: string, role: string, isOffline: boolean, uploaded: number, isOpen: boolean, selected: boolean | null, minutes: number}} Row
  */
 
 /** Fills the element of a row anew. @param {HTMLElement} element @param {Row} row @param {any} model */
 export function drawRow(element, row, model) {
-  if (row.kind === "day") return drawPlain(element, "day", h("span", null, dayName(row.at)));
-  if (row.kind === "new") return drawPlain(element, "newline", h("span", null, t("n_new_messages", { n: row.count })));
+  if (row.kind === "day") return drawDivider(element, "day", dayName(row.at));
+  if (row.kind === "new") return drawDivider(element, "newline", t("n_new_messages", { n: row.count }));
   if (row.kind === "line") return drawPlain(element, "event", row.text);
+  if (row.kind === "expired") return drawPlain(element, "event", icon("timer", "s"), t("n_expired", { n: row.count }));
   if (row.kind === "event") return drawPlain(element, "event", eventParts(model, row.message));
+  if (row.message.msgType === CALL) return drawCall(element, row, model);
   return drawMessage(element, row, model);
 }
 
 function drawPlain(element, classes, ...children) {
   element.className = classes;
   fill(element, ...children);
+}
+
+/** A list has only items in it, so what divides is inside one. */
+function drawDivider(element, classes, text) {
+  drawPlain(element, classes, h("span", { role: "separator", "aria-label": text }, text));
+}
+
+function drawCall(element, row, model) {
+  const { message } = row;
+  const call = message.content ?? {};
+  const isMissed = !row.isMine && call.outcome !== "completed" && call.outcome !== "rejected";
+  element.className = isMissed ? "msg callrec missed" : "msg callrec";
+  element.tabIndex = -1;
+  const words = callLine(call, row.isMine);
+  element.setAttribute("aria-label", [words, clock(message.sendAt)].join(t("label_comma")));
+  const again = model.startCall && h("button", { type: "button", class: "link", tabindex: "-1", dataset: { act: "callback" } }, t("call_back"));
+  fill(element, icon(call.kind === "video" ? "video" : "phone", "s"), h("b", null, words), timeOf(message), again);
 }
 
 function drawMessage(element, row, model) {
@@ -46,8 +68,10 @@ function drawMessage(element, row, model) {
   if (row.isStart) classes.push("start");
   if (row.inGroup) classes.push("ingroup");
   if (message.important && !isRecalled) classes.push("mentioned");
+  if (!isRecalled && !message.replyTo && isText(message) && isBigEmoji(String(message.content ?? ""))) classes.push("big");
+  if (row.selected) classes.push("is-selected");
   element.className = classes.join(" ");
-  element.tabIndex = -1;
+  if (element.tabIndex !== 0) element.tabIndex = -1;
   if (row.isMine && !isRecalled) element.dataset.state = row.state;
   else delete element.dataset.state;
   element.setAttribute("aria-label", labelOf(row, model));
@@ -55,15 +79,23 @@ function drawMessage(element, row, model) {
   const hadActions = element.querySelector(":scope > .bubble > .acts") !== null;
   const bubble = isRecalled ? recalledBubble(row, model) : contentBubble(row, model);
   const face = row.inGroup && !row.isMine && row.isEnd && avatar({ ...model.personFace(message.senderId), online: false }, "s32");
-  fill(element, face, bubble, noteBelow(row, model));
-  if (hadActions) ensureActions(element); // it is still pointed at
+  const box = row.selected !== null && h("span", { class: row.selected ? "box on" : "box", "aria-hidden": "true" }, icon("check", "s"));
+  fill(element, box, face, bubble, !isRecalled && reactionBar(message), noteBelow(row, model));
+  if (hadActions && row.selected === null) ensureActions(element); // it is still pointed at
+  // The log is one stop of the Tab key: what is inside a message is reached by its menu.
+  for (const inner of element.querySelectorAll("a, button")) inner.setAttribute("tabindex", "-1");
 }
 
 function labelOf(row, model) {
-  const { message } = row;
-  const what = message.status === 1 ? recalledLine(model, message) : contentLine(message);
+  const { message, messages } = row;
+  const what = message.status === 1 ? recalledLine(model, message) : messages.length > 1 ? t("n_photos", { n: messages.length }) : contentLine(message);
+  const caption = messages.length > 1 ? message.content?.text : "";
   const state = row.isMine && message.status !== 1 && row.state !== "failed" ? t(`state_${row.state}`) : "";
-  return [whoIs(model, message.senderId), clock(message.sendAt), what, state].filter(Boolean).join(t("label_comma"));
+  const failed = row.state === "failed" ? t("state_failed") : "";
+  const forwarded = message.forwardedFrom && t("forwarded_from", { name: whoIs(model, message.forwardedFrom.senderId) });
+  const chosen = row.selected ? t("selected") : "";
+  const parts = [chosen, whoIs(model, message.senderId), clock(message.sendAt), forwarded, what, caption, message.editedAt && t("edited"), reactionsLabel(message), state || failed];
+  return parts.filter(Boolean).join(t("label_comma"));
 }
 
 function recalledBubble(row, model) {
@@ -71,53 +103,41 @@ function recalledBubble(row, model) {
   return h("div", { class: "bubble recalled" }, icon("recall", "s"), h("span", null, recalledLine(model, message)), meta(row));
 }
 
+const timeOf = (message) => h("time", { datetime: new Date(message.sendAt).toISOString(), title: fullTime(message.sendAt) }, clock(message.sendAt));
+
 function meta(row) {
   const { message } = row;
-  const sign =
-    row.isMine && message.status !== 1 && (row.state === "failed" ? icon("alert", "s bad", t("state_failed")) : tick(row.state, row.isOffline));
-  return h("span", { class: "meta" }, h("time", { datetime: new Date(message.sendAt).toISOString(), title: fullTime(message.sendAt) }, clock(message.sendAt)), sign);
+  const isRecalled = message.status === 1;
+  const sign = row.isMine && !isRecalled && (row.state === "failed" ? icon("alert", "s bad", t("state_failed")) : tick(row.state, row.isOffline));
+  const edited = message.editedAt && !isRecalled && h("em", { class: "edited", title: fullTime(message.editedAt) }, t("edited"));
+  const rest = row.minutes > 0 && !isRecalled && h("span", { class: "expires", title: t("disappears_in", { t: restText(row.minutes * 60_000) }) }, icon("timer", "xs"), restText(row.minutes * 60_000));
+  return h("span", { class: "meta" }, rest, edited, timeOf(message), sign);
 }
 
 function contentBubble(row, model) {
   const { message } = row;
-  const isPicture = message.msgType === IMAGE && isImageUrl(message.content?.url);
   const from = row.inGroup && !row.isMine && row.isStart && fromLine(row, model);
+  const forwarded = message.forwardedFrom && forwardedLine(message, model);
   const quote = quoteOf(message, model);
-  if (isPicture) {
-    const caption = message.content.name ? h("div", { class: "cap" }, message.content.name, meta(row)) : h("div", { class: "cap bare" }, meta(row));
-    return h("div", { class: "bubble media" }, from, quote, picture(message.content), caption);
+  if (row.messages.length > 1 || isMedia(message)) {
+    const caption = captionOf(message, model) ?? foreignCaption(message);
+    return h("div", { class: "bubble flush" }, from, forwarded, quote, shots(row, model), h("div", { class: caption ? "cap" : "cap bare" }, caption, meta(row)));
   }
-  return h("div", { class: "bubble" }, from, quote, bodyOf(message, model), meta(row));
+  return h("div", { class: "bubble" }, from, forwarded, quote, bodyOf(row, model), meta(row));
 }
+
+/** A picture by its address has its words in its name. */
+const foreignCaption = (message) => !message.content?.file_id && !message.outgoing && message.content?.name && h("span", { class: "text", dir: "auto" }, message.content.name);
 
 function fromLine(row, model) {
   const id = row.message.senderId;
-  const name = h("span", { class: "name-h", dataset: { hue: hue(id) } }, model.people.name(id));
+  const name = h("span", { class: "name-h", dir: "auto", dataset: { hue: hue(id) } }, model.people.name(id));
   return h("div", { class: "from" }, name, row.role && h("span", { class: "role" }, t(`role_${row.role}`)));
 }
 
-/** @param {any} message @param {any} model */
-function bodyOf(message, model) {
-  if (isText(message)) return h("span", { class: "text" }, richText(String(message.content ?? ""), mentionedIn(message, model)));
-  const url = message.content?.url;
-  if (isImageUrl(url)) {
-    const name = message.content.name || url.replace(/^https?:\/\//i, "");
-    return h("a", { class: "file link", href: url, target: "_blank", rel: "noopener noreferrer" }, icon("attach", "s"), h("span", null, name));
-  }
-  return h("span", { class: "text dim" }, contentLine(message));
-}
-
-function mentionedIn(message, model) {
-  const found = [];
-  for (const id of message.mentions ?? []) {
-    if (id === "@all") {
-      found.push({ name: "all", isMe: true });
-      continue;
-    }
-    const isMe = id === model.userId;
-    found.push({ name: model.people.name(id), isMe }, { name: id, isMe });
-  }
-  return found;
+function forwardedLine(message, model) {
+  const [before, after] = t("forwarded_from", { name: "\n" }).split("\n");
+  return h("div", { class: "fwd" }, icon("forward"), h("span", null, before, h("b", { dir: "auto" }, whoIs(model, message.forwardedFrom.senderId)), after));
 }
 
 function quoteOf(message, model) {
@@ -127,19 +147,7 @@ function quoteOf(message, model) {
   const attributes = { type: "button", class: "quote", dataset: { quoted: answered } };
   if (!quote) return h("button", { ...attributes, disabled: true }, h("span", null, t("quote_gone")));
   const text = quote.text || contentLine({ msgType: quote.msgType, content: null });
-  return h("button", attributes, h("b", null, whoIs(model, quote.senderId)), h("span", null, text));
-}
-
-/** The place is kept before the picture is there, so that nothing moves when it comes. */
-function picture(content) {
-  const image = h("img", { src: content.url, alt: content.name || t("kind_image"), loading: "lazy", decoding: "async", referrerpolicy: "no-referrer" });
-  if (content.width > 0 && content.height > 0) {
-    const ratio = Math.min(2.4, Math.max(0.6, content.width / content.height));
-    image.style.setProperty("aspect-ratio", String(ratio));
-  }
-  const frame = h("a", { class: "frame", href: content.url, target: "_blank", rel: "noopener noreferrer" }, image);
-  image.addEventListener("error", () => fill(frame, h("span", { class: "noimg" }, icon("image"), h("span", null, t("image_failed")))));
-  return frame;
+  return h("button", attributes, h("b", { dir: "auto" }, whoIs(model, quote.senderId)), h("span", { dir: "auto" }, tamed(text)));
 }
 
 /** Inside a sentence. */
@@ -166,14 +174,15 @@ function noteBelow(row, model) {
 /** The buttons beside a bubble, made when it is pointed at or focused. @param {HTMLElement} element */
 export function ensureActions(element) {
   const bubble = element.querySelector(":scope > .bubble");
-  if (!bubble || bubble.classList.contains("recalled") || bubble.querySelector(":scope > .acts")) return;
+  if (!bubble || bubble.classList.contains("recalled") || bubble.querySelector(":scope > .acts") || element.querySelector(":scope > .box")) return;
+  const part = (name, label, act, more = {}) => iconButton(name, label, { tabindex: "-1", dataset: { act }, ...more }, "s");
   bubble.append(
     h(
       "div",
       { class: "acts", role: "toolbar", "aria-label": t("message_actions") },
-      iconButton("reply", t("reply"), { dataset: { act: "reply" } }, "s"),
-      iconButton("copy", t("copy"), { dataset: { act: "copy" } }, "s"),
-      iconButton("more", t("more"), { dataset: { act: "more" }, "aria-haspopup": "menu", "aria-expanded": "false" }, "s"),
+      part("smile", t("add_reaction"), "react", { "aria-haspopup": "dialog" }),
+      part("reply", t("reply"), "reply"),
+      part("more", t("more"), "more", { "aria-haspopup": "menu", "aria-expanded": "false" }),
     ),
   );
 }

@@ -2,19 +2,24 @@
 
 import { avatar } from "../components/avatar.js";
 import { toast } from "../components/toast.js";
-import { askBlock, hide, setMuted, setPinned } from "../dialogs/conversation.js";
+import { archive, askBlock, askDeleteChat, hide, isMuted, mutedUntil, openFind, openMute, setMuted, setPinned } from "../dialogs/conversation.js";
 import { askDismiss, askLeave, muteAll, openEditGroup, openInvite, openMemberMenu, openRequests } from "../dialogs/group.js";
+import { openInviteLink } from "../dialogs/link.js";
 import { button, fill, h, holdWhilePressed, icon, iconButton } from "../dom.js";
 import { Endings, soon } from "../emitter.js";
 import { counted } from "../format.js";
 import { t } from "../i18n.js";
 import { addressOf, go } from "../router.js";
+import { mediaList } from "./panelmedia.js";
+import { openRemark, openRequest } from "./people.js";
 
 const MEMBERS_FIRST = 100;
+const TABS = ["info", "media", "files", "links"];
 
 export class Panel {
   #ends = new Endings();
   #shownMembers = MEMBERS_FIRST;
+  #tab = "info";
   #isHeld = () => false;
   #update = soon(() => this.#draw());
 
@@ -26,7 +31,10 @@ export class Panel {
     this.title = t(isGroup ? "group_details" : "person_details");
     this.bar = h("div", { class: "bar" });
     this.body = h("div", { class: "scroll" });
-    this.element = h("aside", { class: "panel", "aria-label": this.title }, this.bar, this.body);
+    this.tabs = h("div", { class: "tabs even", role: "tablist", "aria-label": this.title });
+    this.tabs.addEventListener("keydown", (event) => this.#tabKey(event));
+    this.element = h("aside", { class: "panel", "aria-label": this.title }, this.bar, this.tabs, this.body);
+    this.#drawTabs();
     this.#isHeld = holdWhilePressed(this.element, this.#update);
     this.#ends.add(
       conversation.on("change", this.#update),
@@ -35,14 +43,35 @@ export class Panel {
       model.on("presence", this.#update),
       model.on("connection", this.#update),
       model.on("blocked", this.#update),
+      model.on("contacts", this.#update),
     );
     if (isGroup) model.groups.look(conversation.groupId);
     else model.people.refresh(conversation.peerId).catch(() => {});
+    if (!isGroup) model.contacts.loadOnce();
     this.#draw();
   }
 
   end() {
     this.#ends.run();
+  }
+
+  #drawTabs() {
+    fill(this.tabs, TABS.map((tab) => h("button", { type: "button", role: "tab", "aria-selected": String(tab === this.#tab), tabindex: tab === this.#tab ? "0" : "-1", onclick: () => this.#choose(tab) }, t(`panel_${tab}`))));
+  }
+
+  #choose(tab) {
+    this.#tab = tab;
+    this.shownKey = "";
+    this.#drawTabs();
+    this.#draw();
+  }
+
+  #tabKey(event) {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    this.#choose(TABS.at((TABS.indexOf(this.#tab) + step) % TABS.length));
+    /** @type {HTMLElement | null} */ (this.tabs.querySelector("[aria-selected=true]"))?.focus();
   }
 
   #draw() {
@@ -61,7 +90,8 @@ export class Panel {
       mayEdit && iconButton("settings", t("edit_group"), { dataset: { part: "edit" }, onclick: () => openEditGroup(model, conversation.groupId) }),
       h("span", { class: "wide-only" }, iconButton("close", t("close_details"), { dataset: { part: "close" }, onclick: () => go(conversation.id) })),
     );
-    fill(this.body, conversation.type === "group" ? this.#group() : this.#person());
+    if (this.#tab === "info") fill(this.body, conversation.type === "group" ? this.#group() : this.#person());
+    else fill(this.body, mediaList(model, conversation, /** @type {any} */ (this.#tab)));
     this.body.scrollTop = scrolled;
     if (focused) this.element.querySelector(`[data-part="${CSS.escape(focused)}"]`)?.focus();
   }
@@ -69,8 +99,9 @@ export class Panel {
   /** What is shown, to leave everything alone while nothing of it changes. */
   #key() {
     const { conversation, model } = this;
-    const own = [conversation.pinned, conversation.recvMsgOpt, this.#shownMembers, model.isConnected];
-    if (conversation.type === "single") return JSON.stringify([own, model.face(conversation), model.blocked.has(conversation.peerId)]);
+    if (this.#tab !== "info") return this.#tab; // loaded once
+    const own = [conversation.pinned, conversation.recvMsgOpt, conversation.silentUntil, conversation.archived, this.#shownMembers, model.isConnected];
+    if (conversation.type === "single") return JSON.stringify([own, model.face(conversation), model.blocked.has(conversation.peerId), model.contacts.relation(conversation.peerId), model.contacts.of(conversation.peerId)?.remark]);
     const { groupId } = conversation;
     const members = this.#members.map((member) => [member, model.personFace(member.userId)]);
     return JSON.stringify([own, model.groups.info(groupId), members, model.groups.requests(groupId).length, model.groups.hasLeft(groupId)]);
@@ -107,9 +138,42 @@ export class Panel {
     const { conversation } = this;
     return [
       this.#switch("pin", "pin", t("pin_conversation"), Boolean(conversation.pinned), (on) => setPinned(conversation, on)),
-      this.#switch("mute", "belloff", t("mute_notifications"), conversation.recvMsgOpt !== 0, (on) => setMuted(conversation, on)),
+      this.#muteRow(),
+      this.#row("archive", "archive", t(conversation.archived ? "unarchive" : "archive"), () => archive(this.model, conversation, !conversation.archived)),
       this.#row("hide", "hide", t("hide_conversation"), () => hide(conversation)),
     ];
+  }
+
+  #muteRow() {
+    const { conversation } = this;
+    const muted = isMuted(conversation);
+    const act = () => (muted ? setMuted(conversation, false) : openMute(conversation, this.element.querySelector("[data-part=mute]")));
+    const end = muted ? [mutedUntil(conversation)] : [icon("next", "s")];
+    const row = this.#row("mute", muted ? "bell" : "belloff", t(muted ? "unmute" : "mute_notifications"), act, { end });
+    row.setAttribute("aria-haspopup", muted ? "false" : "menu");
+    return row;
+  }
+
+  #actions() {
+    const { model, conversation } = this;
+    const act = (sign, text, go) => h("button", { type: "button", onclick: go }, icon(sign), text);
+    const mayCall = conversation.type === "single" && model.mayCall;
+    return h(
+      "div",
+      { class: "bigacts" },
+      mayCall && act("phone", t("call"), () => model.emit("call", { userId: conversation.peerId, kind: "audio" })),
+      mayCall && act("video", t("video_call"), () => model.emit("call", { userId: conversation.peerId, kind: "video" })),
+      act("search", t("find_word"), () => openFind(model, conversation)),
+    );
+  }
+
+  #contactRow() {
+    const { model, conversation } = this;
+    const id = conversation.peerId;
+    const relation = model.contacts.relation(id);
+    if (relation === "contact") return this.#row("remark", "edit", t("your_name_for_them"), () => openRemark(model, id), { end: [model.contacts.of(id)?.remark || t("none_word"), icon("next", "s")] });
+    if (relation === "asked") return h("div", { class: "prow" }, icon("useradd"), h("span", null, t("you_asked")), h("span", { class: "end" }, t("waiting_word")));
+    return this.#row("contact", "useradd", t("add_to_contacts"), () => openRequest(model, id), { end: icon("next", "s") });
   }
 
   #person() {
@@ -118,9 +182,11 @@ export class Panel {
     const isBlocked = model.blocked.has(conversation.peerId);
     return [
       h("div", { class: "pgroup" }, avatar({ ...face, online: false }, "s72"), h("h3", { class: "big" }, face.name), h("p", null, model.isConnected ? t(face.online ? "online" : "offline") : "")),
+      this.#actions(),
+      h("section", { class: "psec" }, this.#contactRow()),
       h("section", { class: "psec" }, h("h3", null, t("user_id")), this.#copyLine(conversation.peerId)),
       h("section", { class: "psec" }, this.#common()),
-      h("section", { class: "psec" }, this.#row("block", "ban", t(isBlocked ? "unblock" : "block"), () => askBlock(model, conversation.peerId, !isBlocked), { danger: !isBlocked })),
+      h("section", { class: "psec" }, this.#row("delete", "trash", t("delete_chat"), () => askDeleteChat(conversation), { danger: true }), this.#row("block", "ban", t(isBlocked ? "unblock" : "block"), () => askBlock(model, conversation.peerId, !isBlocked), { danger: !isBlocked })),
     ];
   }
 
@@ -147,6 +213,7 @@ export class Panel {
     const requests = model.groups.requests(groupId).length;
     return [
       head,
+      this.#actions(),
       info.announcement && h("section", { class: "psec" }, h("h3", null, t("announcement")), h("p", { class: "pre" }, info.announcement)),
       h("section", { class: "psec" }, h("h3", null, t("group_id")), this.#copyLine(groupId)),
       this.#isAlive &&
@@ -155,7 +222,7 @@ export class Panel {
         h("section", { class: "psec" }, this.#row("requests", "useradd", t("join_requests"), () => openRequests(model, groupId), { end: [h("span", { class: "badge" }, counted(requests)), icon("next", "s")] })),
       this.#isAlive && this.#memberSection(info, isManager),
       h("section", { class: "psec" }, this.#common(), this.#isAlive && isManager && this.#managing(info)),
-      this.#isAlive && h("section", { class: "psec" }, this.#ending(info)),
+      h("section", { class: "psec" }, this.#row("delete", "trash", t("delete_chat"), () => askDeleteChat(conversation), { danger: true }), this.#isAlive && this.#ending(info)),
     ];
   }
 
@@ -164,6 +231,7 @@ export class Panel {
     const isOn = info.muteUntil === -1 || info.muteUntil > model.now();
     return [
       this.#switch("muteall", "speakoff", t("only_admins_write"), isOn, (on) => muteAll(model, info.groupId, on)),
+      this.#row("link", "link", t("invite_link"), () => openInviteLink(model, info.groupId), { end: icon("next", "s") }),
       this.#row("policy", "useradd", t("who_can_join"), () => openEditGroup(model, info.groupId), { end: [t(`join_${info.joinPolicy}`), icon("next", "s")] }),
     ];
   }

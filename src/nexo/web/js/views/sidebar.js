@@ -5,25 +5,26 @@ import { openMenu } from "../components/menu.js";
 import { accountMenu } from "../dialogs/account.js";
 import { conversationMenu } from "../dialogs/conversation.js";
 import { openCreateGroup, openJoinGroup, openNewChat } from "../dialogs/starting.js";
-import { arrange, fill, h, icon, iconButton } from "../dom.js";
+import { arrange, fill, h, icon, iconButton, isNarrow } from "../dom.js";
 import { Endings } from "../emitter.js";
-import { findPeople } from "../finding.js";
 import { t } from "../i18n.js";
-import { addressOf, go } from "../router.js";
+import { backTo, goTo } from "../layers.js";
+import { addressOf, currentRoute, go, goPage } from "../router.js";
 import { drawConversation, rowModel } from "./convrow.js";
+import { Prompts } from "./prompts.js";
+import { Results } from "./results.js";
 
 const BESIDE = 12; // rows drawn above and below the view
 const REORDER_WAITS_MS = 5000;
 const POINTED_MS = 3000;
-const SEARCH_AFTER_MS = 250;
 
 export class Sidebar {
   #ends = new Endings();
   #rows = new Map();
   #order = [];
   #reorderBy = 0;
-  #found = { q: "", users: [] };
-  #searching = 0;
+  #pins = "";
+  #archived = [];
   #focusId = "";
   #loadingMore = false;
   #pointedAt = 0;
@@ -36,23 +37,31 @@ export class Sidebar {
     this.account.addEventListener("click", () => openMenu(this.account, t("account"), accountMenu(model)));
     this.field = /** @type {HTMLInputElement} */ (h("input", { type: "search", placeholder: t("search"), autocomplete: "off" }));
     const search = h("label", { class: "search" }, icon("search", "s"), h("span", { class: "sr" }, t("search")), this.field, h("span", { class: "wide-only" }, h("kbd", null, "Ctrl K")));
+    this.back = iconButton("back", t("back_to_list"), { onclick: () => this.#leave() });
     this.compose = iconButton("compose", t("new_conversation"), { "aria-haspopup": "menu", "aria-expanded": "false" });
     this.compose.addEventListener("click", () => this.#openNew());
     this.above = h("li", { class: "spacer", "aria-hidden": "true" });
     this.below = h("li", { class: "spacer", "aria-hidden": "true" });
     this.line = h("li", { class: "sep", "aria-hidden": "true" });
     this.list = h("ul", { class: "convs" });
-    this.people = h("ul", { class: "convs found" });
+    this.folder = h("div", { class: "folder" });
     this.nothing = h("div", { class: "side-empty" });
-    this.scroller = h("nav", { class: "scroll", "aria-label": t("conversations") }, this.list, this.people, this.nothing);
-    this.element = h("aside", { class: "side", "aria-label": "Nexo" }, h("div", { class: "bar" }, this.account, search, this.compose), this.scroller);
+    this.scroller = h("nav", { class: "scroll", "aria-label": t("conversations") }, this.list, this.folder, this.nothing);
+    this.results = new Results(model, { field: this.field, leave: () => this.#chosen() });
+    this.prompts = new Prompts(model);
+    this.element = h("aside", { class: "side", "aria-label": "Nexo" }, h("div", { class: "bar" }, this.account, this.back, search, this.compose), this.prompts.element, this.results.element, this.scroller);
     this.#listen();
     this.update();
   }
 
   #listen() {
     const { model } = this;
-    this.#ends.add(model.on("list", () => this.update()));
+    this.#ends.add(
+      model.on("list", () => this.update()),
+      model.on("contacts", () => this.update()),
+      model.on("connection", () => this.results.draw()),
+      () => this.prompts.end(),
+    );
     this.scroller.addEventListener("scroll", () => this.#draw(), { passive: true });
     const resized = new ResizeObserver(() => this.#draw());
     resized.observe(this.scroller);
@@ -61,9 +70,8 @@ export class Sidebar {
     this.field.addEventListener("input", () => this.#searched());
     this.field.addEventListener("keydown", (event) => this.#searchKey(event));
     this.list.addEventListener("keydown", (event) => this.#key(event));
-    this.people.addEventListener("keydown", (event) => this.#foundKey(event));
     this.list.addEventListener("pointermove", (event) => {
-      // Browsers also tell of a pointer that rests while the page moves under it.
+      // Browsers also report a pointer that rests while the page moves under it.
       if (event.movementX || event.movementY) this.#pointedAt = Date.now();
     });
     this.list.addEventListener("contextmenu", (event) => this.#context(event));
@@ -77,9 +85,20 @@ export class Sidebar {
 
   update() {
     const me = this.model.me;
-    const key = JSON.stringify([me.nickname, me.avatar]);
-    if (key !== this.meKey) fill(this.account, avatar({ id: me.userId, name: me.nickname || me.userId, avatar: me.avatar }, "s32"));
+    const asked = this.model.contacts.received.length;
+    const key = JSON.stringify([me.nickname, me.avatar, asked]);
+    if (key !== this.meKey) {
+      const badge = asked > 0 && h("span", { class: "badge corner", "aria-hidden": "true" }, String(asked));
+      const label = asked > 0 ? `${t("account")}, ${t("contact_requests", { n: asked })}` : t("account");
+      this.account.setAttribute("aria-label", label);
+      fill(this.account, avatar({ id: me.userId, name: me.nickname || me.userId, avatar: me.avatar }, "s32"), badge);
+    }
     this.meKey = key;
+    const isArchive = this.#isArchive;
+    this.account.hidden = isArchive || this.#query !== "";
+    this.back.hidden = !this.account.hidden;
+    this.compose.hidden = this.#query !== "";
+    this.scroller.hidden = this.#query !== "";
     this.#reorder();
     this.#draw();
     this.#watch();
@@ -89,10 +108,28 @@ export class Sidebar {
     return this.field.value.trim().toLocaleLowerCase();
   }
 
-  /** While the list is pointed at or focused, rows stay where they are for a while. */
+  get #isArchive() {
+    return currentRoute().page === "archive";
+  }
+
+  /** From the results to the list, from the archive to the conversations. */
+  #leave() {
+    if (this.#query) this.#clearSearch();
+    else backTo("#/");
+  }
+
+  /** A result was opened: on wide screens the results stay for the next one. */
+  #chosen() {
+    if (isNarrow()) return;
+    this.field.blur();
+  }
+
+  /** While the list is pointed at or focused, rows keep their place for some seconds. */
   #reorder() {
-    const q = this.#query;
-    const all = this.model.client.conversations.filter((one) => !q || this.#fits(one, q));
+    const { conversations } = this.model.client;
+    this.#archived = conversations.filter((one) => one.archived);
+    const all = this.#isArchive ? this.#archived : conversations.filter((one) => !one.archived);
+    const pins = all.filter((one) => one.pinned).map((one) => one.id).join(" ");
     const isSame = all.length === this.#order.length && all.every((one, at) => one === this.#order[at]);
     if (isSame) {
       this.#reorderBy = 0;
@@ -101,7 +138,7 @@ export class Sidebar {
     const now = Date.now();
     const isMoveOnly = all.length === this.#order.length && all.every((one) => this.#order.includes(one));
     const isBusy = now - this.#pointedAt < POINTED_MS || this.list.contains(document.activeElement);
-    if (isMoveOnly && isBusy) {
+    if (isMoveOnly && isBusy && pins === this.#pins) {
       this.#reorderBy ||= now + REORDER_WAITS_MS;
       if (now < this.#reorderBy) {
         clearTimeout(this.reorderTimer);
@@ -110,12 +147,8 @@ export class Sidebar {
       }
     }
     this.#reorderBy = 0;
+    this.#pins = pins; // who pins a conversation wants to see it move
     this.#order = all;
-  }
-
-  #fits(conversation, q) {
-    const face = this.model.face(conversation);
-    return face.name.toLocaleLowerCase().includes(q) || face.id.toLocaleLowerCase().includes(q);
   }
 
   #draw() {
@@ -131,7 +164,7 @@ export class Sidebar {
       const conversation = order[at];
       kept.set(conversation.id, this.#rowOf(conversation));
       elements.push(kept.get(conversation.id).element);
-      if (conversation.pinned && order[at + 1] && !order[at + 1].pinned && !this.#query) elements.push(this.line);
+      if (conversation.pinned && order[at + 1] && !order[at + 1].pinned) elements.push(this.line);
     }
     elements.push(this.below);
     this.#rows = kept;
@@ -140,7 +173,7 @@ export class Sidebar {
     arrange(this.list, elements);
     if (active && !this.list.contains(document.activeElement)) kept.get(active)?.link.focus({ preventScroll: true });
     this.#tabStop();
-    this.#drawFound();
+    this.#drawFolder();
     this.#drawNothing();
     this.#moreSoon(to);
   }
@@ -172,21 +205,30 @@ export class Sidebar {
     for (const row of this.#rows.values()) row.link.tabIndex = row === wanted ? 0 : -1;
   }
 
+  #drawFolder() {
+    const n = this.#isArchive ? 0 : this.#archived.length;
+    const unread = this.#archived.filter((one) => one.unread > 0).length;
+    const key = `${n} ${unread}`;
+    if (key === this.folderKey) return;
+    this.folderKey = key;
+    const badge = unread > 0 && h("span", { class: "badge muted" }, String(unread), h("span", { class: "sr" }, t("unread")));
+    fill(this.folder, n > 0 && h("button", { type: "button", class: "prow", onclick: () => goPage("archive") }, icon("archive"), h("span", null, t("archived_n", { n })), h("span", { class: "end" }, badge, icon("next", "s"))));
+  }
+
   #drawNothing() {
-    const isEmpty = this.#order.length === 0 && this.people.childElementCount === 0;
-    const kind = !isEmpty ? "" : this.#query ? "nobody" : this.model.listLoaded ? "empty" : "loading";
-    const key = kind + (kind === "nobody" ? this.#query : "");
-    if (key === this.nothingKey) return;
-    this.nothingKey = key;
+    const isEmpty = this.#order.length === 0 && (this.#isArchive || this.#archived.length === 0);
+    const kind = !isEmpty ? "" : this.#isArchive ? "archive" : this.model.listLoaded ? "empty" : "loading";
+    if (kind === this.nothingKey) return;
+    this.nothingKey = kind;
     this.nothing.hidden = kind === "";
     this.nothing.className = kind === "loading" ? "convs" : "side-empty";
-    if (kind === "nobody") fill(this.nothing, icon("search"), h("b", null, t("nobody", { q: this.field.value.trim() })), h("span", null, t("nobody_hint")));
+    if (kind === "archive") fill(this.nothing, icon("archive"), h("b", null, t("archive_empty")));
     else if (kind === "empty") fill(this.nothing, icon("chat"), h("b", null, t("list_empty")), h("span", null, t("list_empty_hint")));
     else if (kind === "loading") fill(this.nothing, [0, 1, 2, 3, 4, 5].map((at) => h("div", { class: "conv", "aria-hidden": "true" }, h("span", { class: "sk c av" }), h("span", null, h("span", { class: `sk ln a${at % 3}` }), h("span", { class: `sk ln b${at % 2}` })))));
   }
 
   async #moreSoon(to) {
-    if (this.#loadingMore || !this.#hasMore || !this.model.isConnected || to < this.#order.length - BESIDE || this.#query) return;
+    if (this.#loadingMore || !this.#hasMore || !this.model.isConnected || to < this.#order.length - BESIDE) return;
     if (!this.model.listLoaded) return;
     this.#loadingMore = true;
     try {
@@ -212,76 +254,33 @@ export class Sidebar {
   }
 
   #searched() {
-    clearTimeout(this.#searching);
-    this.#order = [];
-    this.scroller.scrollTop = 0;
-    const q = this.field.value.trim();
-    if (q) this.#searching = window.setTimeout(() => this.#ask(q), SEARCH_AFTER_MS);
-    else this.#found = { q: "", users: [] };
     this.update();
-  }
-
-  async #ask(q) {
-    try {
-      const users = await findPeople(this.model, q);
-      if (this.field.value.trim() !== q) return;
-      this.#found = { q, users };
-    } catch {
-      this.#found = { q, users: [] };
-    }
-    this.#draw();
-  }
-
-  /** People without a conversation yet. */
-  #drawFound() {
-    const known = new Set(this.model.client.conversations.map((one) => one.peerId));
-    const users = this.#query ? this.#found.users.filter((user) => !known.has(user.userId) && user.userId !== this.model.userId) : [];
-    const key = JSON.stringify(users.map((user) => [user.userId, user.nickname]));
-    if (key === this.foundKey) return;
-    this.foundKey = key;
-    const rows = users.map((user) => {
-      const open = () => this.#openPerson(user.userId);
-      const face = this.model.personFace(user.userId);
-      return h("li", null, h("button", { type: "button", class: "conv", onclick: open }, avatar(face), h("span", { class: "lines" }, h("span", { class: "l1" }, h("span", { class: "name ell" }, face.name)), h("span", { class: "l2" }, h("span", { class: "prev ell" }, user.userId)))));
-    });
-    fill(this.people, rows.length > 0 && h("li", { class: "lbl" }, t("people")), rows);
-  }
-
-  #openPerson(userId) {
-    this.#clearSearch();
-    go(this.model.client.chatWith(userId).id);
+    this.results.ask();
   }
 
   #clearSearch() {
     this.field.value = "";
     this.#searched();
+    this.field.focus();
   }
 
   #searchKey(event) {
+    if (event.isComposing) return;
     if (event.key === "Escape" && this.field.value) {
       event.stopPropagation();
       this.#clearSearch();
-    } else if (event.key === "Enter" && !event.isComposing) {
-      const first = this.#order[0];
-      if (first) {
-        this.#clearSearch();
-        go(first.id);
-      } else this.people.querySelector("button")?.click();
+    } else if (event.key === "Enter" && this.#query) {
+      const [first] = this.results.rows;
+      if (!first) return;
+      this.field.value = "";
+      this.#searched();
+      goTo(first.getAttribute("href") ?? "#/");
+      /** @type {HTMLElement | null} */ (document.querySelector(".composer textarea"))?.focus();
     } else if (event.key === "ArrowDown") {
       event.preventDefault();
-      if (this.#order[0]) this.#focusRow(0);
-      else this.people.querySelector("button")?.focus();
+      if (this.#query) this.results.rows[0]?.focus();
+      else if (this.#order[0]) this.#focusRow(0);
     }
-  }
-
-  #foundKey(event) {
-    const all = [...this.people.querySelectorAll("button")];
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (!step) return;
-    event.preventDefault();
-    const next = all.indexOf(document.activeElement) + step;
-    if (next < 0) this.field.focus();
-    else all[next]?.focus();
   }
 
   // -- by keyboard ---------------------------------------------------------------------------------------
