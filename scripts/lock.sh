@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Writes requirements/*.txt: what pyproject.toml asks for, pinned and hashed for every platform.
+# Writes requirements/*.txt: what pyproject.toml asks for, pinned and hashed for every platform; and the same for the
+# generators of tests/generators, which have an environment of their own.
 # Versions that still fit stay; `scripts/lock.sh --upgrade` takes the newest ones.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -22,13 +23,15 @@ print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], "
 
 compile() {
     "$uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-        --no-header --no-annotate "$@" pyproject.toml - <<<"$build_requirements" >/dev/null
+        --no-header --no-annotate --no-strip-extras "$@" pyproject.toml - <<<"$build_requirements" >/dev/null
 }
 
 compile "$@" --group test --output-file requirements/test.txt
 compile "$@" --constraints requirements/test.txt --output-file requirements/run.txt  # never other versions
+"$uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate "$@" \
+    tests/generators/requirements.in --output-file tests/generators/requirements.txt >/dev/null
 
-if grep -nE '://|^-|/(work|opt|root|home|Users)/' requirements/*.txt; then
+if grep -nE '://|^-|/(work|opt|root|home|Users)/' requirements/*.txt tests/generators/requirements.txt; then
     echo "The lock files must name no address and no folder." >&2
     exit 1
 fi

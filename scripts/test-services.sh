@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Servers live in sbin, which is not on everybody's PATH.
+# Servers live in sbin, which is not on every user's PATH.
 PATH="$PATH:/usr/local/sbin:/usr/sbin"
 
 has() { command -v "$1" >/dev/null; }
@@ -11,6 +11,7 @@ has_postgres() { has postgres && has initdb || compgen -G '/usr/lib/postgresql/*
 
 missing=()
 { has mariadbd && has mariadb-install-db; } || missing+=(mariadb-server-core mariadb-client-core)
+has mariadb-dump || missing+=(mariadb-client) # the lines for backups are run as they stand
 has_postgres || missing+=(postgresql)
 has redis-server || missing+=(redis-server)
 has faketime || missing+=(faketime) # one instance's clock is wrong
@@ -19,6 +20,7 @@ has curl || missing+=(curl) # the README's commands are run as they stand
 has chromium || missing+=(chromium) # the web client is tested in a real browser
 
 has nginx || missing+=(nginx-light) # what is in deploy/ is tried out, as far as that goes without an engine
+has haproxy || missing+=(haproxy)
 has docker-compose || missing+=(docker-compose)
 has systemd-analyze || missing+=(systemd)
 

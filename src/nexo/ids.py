@@ -8,12 +8,15 @@ import string
 import threading
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from nexo.errors import NexoError
 
-AT_ALL = "@all"  # stands for every member in `mentions`; for that reason nobody may be called so
+AT_ALL = "@all"  # means every member in `mentions`, so it cannot be a user id
 
+RESERVED_PREFIX = "nexo."  # users of the server itself, in any case of letters
 CANARY_IDS = ("nexo.canary", "nexo.canary.echo")  # send and receive the message of /readyz
+MODERATOR_ID = "nexo.moderator"  # shown as the author of what a key did, which is no user
 
 _USER_ID = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 _GROUP_ID = re.compile(r"g_[A-Za-z0-9]{12}")
@@ -27,6 +30,18 @@ def is_user_id(value: str) -> bool:
 def check_user_id(value: str, field: str = "user_id") -> None:
     if not is_user_id(value):
         raise NexoError(f"bad_{field}", f"{field} must be 1-64 of A-Z a-z 0-9 . _ @ - (and not {AT_ALL})")
+
+
+def is_reserved(user_id: str) -> bool:
+    """Returns whether this id belongs to the server: no client can register it."""
+    return user_id[: len(RESERVED_PREFIX)].lower() == RESERVED_PREFIX
+
+
+def check_new_user_id(value: str) -> None:
+    """As `check_user_id`; ids of the server itself are refused too."""
+    check_user_id(value)
+    if is_reserved(value):
+        raise NexoError("bad_user_id", f"Ids that begin with {RESERVED_PREFIX} belong to the server")
 
 
 def check_client_msg_id(value: str) -> None:
@@ -57,7 +72,7 @@ def new_session_id() -> str:
 
 
 def new_instance_id() -> str:
-    """Of one process from its start to its end."""
+    """Returns an id for one process, from its start to its end."""
     return f"i_{secrets.token_hex(8)}"
 
 
@@ -91,7 +106,7 @@ def is_conversation_id(value: str) -> bool:
 
 
 def peer_of(conversation_id: str, user_id: str) -> str | None:
-    """The other side of a single chat in which `user_id` takes part."""
+    """Returns the other user of a single chat of `user_id`."""
     peers = peers_of(conversation_id)
     if peers is None or user_id not in peers:
         return None
@@ -99,7 +114,7 @@ def peer_of(conversation_id: str, user_id: str) -> str | None:
 
 
 def peer_in(conversation_id: str, user_id: str) -> str | None:
-    """As `peer_of`, for the name of a conversation that exists: its form was checked when it was made."""
+    """As `peer_of`, for the id of an existing conversation, whose form was checked when it was created."""
     if not conversation_id.startswith("si_"):
         return None
     low, _, high = conversation_id[3:].partition(":")
@@ -125,13 +140,13 @@ NODE_BITS = 10
 COUNTER_BITS = 12
 COUNTER_MAX = (1 << COUNTER_BITS) - 1
 MAX_NODES = 1 << NODE_BITS
-_EPOCH_MS = 1_704_067_200_000  # 2024-01-01: 41 bits of milliseconds last until 2093
+EPOCH_MS = 1_704_067_200_000  # 2024-01-01: 41 bits of milliseconds last until 2093
 
 
 class IdGenerator:
     """Message ids: milliseconds, node, counter. Never repeats, also when the clock steps back.
 
-    A node number is leased (`store/leases.py`); the lease says after which millisecond its holder may
+    A node number is leased (`store/leases.py`); the lease states after which millisecond its holder may
     count, so that two holders in succession never meet, and until when it is valid.
     """
 
@@ -139,7 +154,7 @@ class IdGenerator:
         self._set_node(node)
         self._clock = clock
         self._last_ms = not_before_ms
-        self._counter = COUNTER_MAX  # the holder before may have used that millisecond up
+        self._counter = COUNTER_MAX  # the previous holder may have used up that millisecond
         self._lock = threading.Lock()
 
     def _set_node(self, node: int) -> None:
@@ -150,24 +165,87 @@ class IdGenerator:
     def take(self, count: int) -> list[int]:
         """`count` fresh ids, ascending."""
         with self._lock:
-            now = self._clock()
-            if now > self._last_ms:
-                self._last_ms, self._counter = now, -1
-            ids: list[int] = []
-            while (missing := count - len(ids)) > 0:
-                if self._counter >= COUNTER_MAX:  # borrow from the future rather than wait
-                    self._last_ms, self._counter = self._last_ms + 1, -1
-                some = min(missing, COUNTER_MAX - self._counter)
-                first = ((self._last_ms - _EPOCH_MS) << 22) | self._node | (self._counter + 1)
-                ids += range(first, first + some)
-                self._counter += some
-            return ids
+            return self._take(count, self._clock())
+
+    def _take(self, count: int, now: int) -> list[int]:
+        """Call with the lock held."""
+        if now > self._last_ms:
+            self._last_ms, self._counter = now, -1
+        ids: list[int] = []
+        while (missing := count - len(ids)) > 0:
+            if self._counter >= COUNTER_MAX:  # borrow from the future rather than wait
+                self._last_ms, self._counter = self._last_ms + 1, -1
+            some = min(missing, COUNTER_MAX - self._counter)
+            first = ((self._last_ms - EPOCH_MS) << 22) | self._node | (self._counter + 1)
+            ids += range(first, first + some)
+            self._counter += some
+        return ids
 
     @property
     def last_ms(self) -> int:
         return self._last_ms
 
 
+_UPTIME = time.CLOCK_BOOTTIME if hasattr(time, "CLOCK_BOOTTIME") else time.CLOCK_MONOTONIC
+
+
+class Lease(NamedTuple):
+    """A node number, and the times for which it is held."""
+
+    node: int
+    used_ms: int  # the last millisecond that the holder before may have used
+    until_ms: int  # the last one that this holder may
+
+
+class LeasedIds(IdGenerator):
+    """The id generator of a process; its node number is leased while the database is open."""
+
+    def __init__(self, lease: Lease, ends_at: float, holder: str, ask_again: Callable[[], None]) -> None:
+        """`ask_again` is called, in any thread, when the lease is over before it was renewed."""
+        super().__init__(lease.node, lease.used_ms)
+        self.holder = holder
+        self._ask_again = ask_again
+        self.extend(lease, ends_at)
+
+    def extend(self, lease: Lease, ends_at: float) -> None:
+        """The same number for some more time, or another one after the old one was lost. `ends_at` is by `uptime_s`,
+        counted from when it was asked for: the answer may have been read much later."""
+        with self._lock:
+            self.node = lease.node
+            self._set_node(lease.node)
+            self._until_ms = lease.until_ms
+            self._ends_at = ends_at
+
+    def move(self, lease: Lease, ends_at: float) -> None:
+        with self._lock:
+            if lease.used_ms >= self._last_ms:
+                self._last_ms, self._counter = lease.used_ms, COUNTER_MAX
+        self.extend(lease, ends_at)
+
+    @property
+    def clock_ms(self) -> int:
+        """What the next id would show."""
+        return max(self._clock(), self._last_ms)
+
+    def take(self, count: int) -> list[int]:
+        """Raises NexoError("server_busy") when another process may hold this number by now: this one stood still,
+        could not reach the database for too long, or its clock was put forward."""
+        with self._lock:
+            now = self._clock()
+            last_ms = self._last_ms
+            # what is borrowed from the future is a millisecond per 4096 ids
+            shown_ms = (now if now > last_ms else last_ms) + count
+            if shown_ms < self._until_ms and time.clock_gettime(_UPTIME) < self._ends_at:
+                return self._take(count, now)
+        self._ask_again()
+        raise NexoError("server_busy", "The lease for message ids has to be renewed", retry_after_ms=500)
+
+
+def uptime_s() -> float:
+    """Continues while this process or the whole machine sleeps, and never steps back."""
+    return time.clock_gettime(_UPTIME)
+
+
 def time_of(server_msg_id: int) -> int:
     """The millisecond in which an id was made."""
-    return (server_msg_id >> 22) + _EPOCH_MS
+    return (server_msg_id >> 22) + EPOCH_MS

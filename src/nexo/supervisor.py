@@ -1,8 +1,8 @@
 """Several server processes on one port: started, watched, started again, and stopped as one.
 
-The supervisor holds no connection of a client and no data; a child is the same program, told its number. The two
-are joined by a socket pair: over it a child says that it takes connections, and by its end each learns that the
-other is gone. A supervisor that was killed thus takes its children with it, in order.
+The supervisor holds no client connections and no data; a child is the same program, started with its number. A socket
+pair joins the two: over it a child reports that it accepts connections, and its end shows each that the other has
+ended. So the children of a supervisor that was killed stop gracefully.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from nexo.errors import StartupError
 
 log = structlog.get_logger()
 
-EXIT_UNUSABLE = 2  # a child's way to say that trying again will not help: configuration, schema
+EXIT_UNUSABLE = 2  # of a child: trying again will not help (configuration, schema)
 EXIT_CUT_OFF = 1
 FIRST_TRIES = 3
 BACKOFF_S = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-SETTLED_S = 60.0  # who served this long did not fail to start
+SETTLED_S = 60.0  # a process that served this long did not fail to start
 STAGGER_S = 0.5
 KILL_MARGIN_S = 1.0
 
@@ -52,12 +52,13 @@ class Supervisor:
         self._backoff_s = backoff_s
         self._running: dict[int, asyncio.subprocess.Process] = {}
         self._waiting_for = set(self._numbers)  # those that were never ready
-        self._go = asyncio.Event()  # the first one is ready: what would stop all is told once, by that one
+        self._go = asyncio.Event()  # the first one is ready: an error that stops all is reported once, by that one
         self._stop = asyncio.Event()
         self._exit_code = 0
 
     async def run(self) -> int:
-        """Until a signal has ended all of them; the exit code. StartupError when they cannot be started at all."""
+        """Run until a signal has ended all processes. Returns the exit code. Raises StartupError when they cannot be
+        started at all."""
         keepers = [asyncio.create_task(self._keep(number)) for number in self._numbers]
         stopping = asyncio.create_task(self._stop.wait())
         try:
@@ -98,14 +99,14 @@ class Supervisor:
                 await asyncio.wait_for(self._stop.wait(), pause_s)
 
     def _check_can_start(self, number: int, code: int, failures: int) -> None:
-        """Once all have been there, one that fails is tried for ever: the others serve meanwhile. Before that,
-        whoever started them is waiting and should hear of it."""
+        """Raises StartupError for a process that fails before all were ready. Later, a process that fails is restarted
+        for ever, while the other ones serve."""
         if number in self._waiting_for and (code == EXIT_UNUSABLE or failures >= FIRST_TRIES):
             tries = "" if failures == 1 else f" {failures} times in a row"
-            raise StartupError(f"process {number} did not start{tries} ({_describe(code)}); what it said is above")
+            raise StartupError(f"process {number} did not start{tries} ({_describe(code)}); its messages are above")
 
     async def _live(self, number: int) -> tuple[bool, int]:
-        """Start it and wait for its end: whether it was ready, and its exit code (negative: the signal)."""
+        """Start a process and wait for its end. Returns whether it was ready, and its exit code (negative: signal)."""
         ours, theirs = socket.socketpair()
         with theirs:
             # A session of its own: Ctrl-C reaches the supervisor alone, which then stops all in order.
@@ -114,7 +115,7 @@ class Supervisor:
                 stdin=asyncio.subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True,
             )  # fmt: skip
         self._running[number] = process
-        if self._stop.is_set():  # while it was being started: the round of stopping has passed it
+        if self._stop.is_set():  # stopped while it was being started: `_stop_in_turn` has passed it
             process.terminate()
         reader, writer = await asyncio.open_connection(sock=ours)
         try:
@@ -127,7 +128,7 @@ class Supervisor:
             self._running.pop(number, None)
         try:
             self._on_end(number, process.pid)
-        except Exception:  # what becomes of its numbers must not decide over the others
+        except Exception:  # a failure to note its end must not affect other processes
             log.exception("end_not_noted", number=number)
         return ready, code
 
@@ -142,8 +143,8 @@ class Supervisor:
     # -- the end ------------------------------------------------------------------------------------------------
 
     async def _stop_in_turn(self, keepers: Sequence[asyncio.Task[None]]) -> None:
-        """One is told after the other, so that not all clients look for another place in the same moment; the next
-        one need not wait until it has gone."""
+        """Stop the processes one after another, so that not all clients reconnect at the same moment; the next one is
+        stopped after a short time even if the previous one still runs."""
         deadline = asyncio.get_running_loop().time() + self._shutdown_s + STAGGER_S * len(keepers) + KILL_MARGIN_S
         for number in self._numbers:
             process = self._running.get(number)
@@ -168,14 +169,14 @@ class Supervisor:
             _send(process, signal.SIGHUP)
 
     def heed_signals(self) -> None:
-        """The first ends all gracefully, the second at once; SIGHUP is for the children."""
+        """End all gracefully on the first signal, at once on the second; pass SIGHUP on to the children."""
         loop = asyncio.get_running_loop()
 
         def stop(number: signal.Signals) -> None:
             if self._stop.is_set():
                 log.warning("stopped_at_once", signal=number.name)
                 self._kill_all()
-                # default action again, and the same signal: the exit code tells the truth
+                # default action and the same signal again: the exit code names the signal
                 loop.remove_signal_handler(number)
                 signal.signal(number, signal.SIG_DFL)
                 signal.raise_signal(number)
@@ -188,19 +189,19 @@ class Supervisor:
         loop.add_signal_handler(signal.SIGHUP, self.reload)
 
 
-class Link:
-    """A child's end of what joins it to its supervisor."""
+class SupervisorLink:
+    """A child's end of the socket pair."""
 
     def __init__(self, fd: int) -> None:
         self._socket = socket.socket(fileno=fd)
         self._socket.setblocking(False)
 
     def ready(self) -> None:
-        with contextlib.suppress(OSError):  # it has gone: `on_lost` says so
+        with contextlib.suppress(OSError):  # the supervisor has ended: `on_lost` handles it
             self._socket.send(_READY)
 
     def on_lost(self, stop: Callable[[], None]) -> None:
-        """Nothing ever comes over it but its end."""
+        """Call `stop` when the supervisor has ended. Nothing else is ever received."""
         loop = asyncio.get_running_loop()
 
         def gone() -> None:

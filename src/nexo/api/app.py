@@ -1,64 +1,84 @@
-"""The HTTP side put together: the table, the pages, and the layer around them."""
+"""Assembles the HTTP application: the route table, the pages, and the layer around them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from starlette.types import ASGIApp
+from collections.abc import Callable, Mapping
 
 from nexo.api import documentation
-from nexo.api.call import Services
+from nexo.api.asgi import ASGIApp
+from nexo.api.authentication import Authentication
+from nexo.api.call import Online, Services
 from nexo.api.dispatch import Dispatch, Page
-from nexo.api.health import Canary, Expose, Health
+from nexo.api.health import Canary, Expose, Health, Troubles
 from nexo.api.middleware import Edge
 from nexo.api.replies import Reply, page_reply
 from nexo.api.routes import ROUTES
+from nexo.background import Background
+from nexo.calls.calls import Calls
 from nexo.config import Config
+from nexo.files.files import Files
 from nexo.metrics.http import HttpMeter
 from nexo.metrics.live import LiveStats
-from nexo.ports import Online, Publisher
-from nexo.service.accounts import Accounts
-from nexo.service.conversations import Conversations
-from nexo.service.groups import Groups
-from nexo.service.limits import Limits
-from nexo.service.receipts import Acknowledging
-from nexo.service.send import Sending
-from nexo.service.telling import Telling
+from nexo.service.actions import Actions
+from nexo.service.backend import Backend
+from nexo.service.push import PushDevices
+from nexo.service.search import MessageSearch, SearchQuestions
 
 
 def make_api(
     *,
     config: Config,
-    accounts: Accounts,
-    sending: Sending,
-    acknowledging: Acknowledging,
-    conversations: Conversations,
-    groups: Groups,
-    publisher: Publisher,
+    actions: Actions,
     online: Online,
-    limits: Limits,
     canary: Canary,
     expose: Expose,
+    backend: Backend,
+    search: MessageSearch,
+    files: Files,
+    calls: Calls,
+    push: PushDevices,
+    background: Background | None = None,
+    troubles: Troubles = tuple,
     meter: HttpMeter | None = None,
     live: LiveStats | None = None,
     site: ASGIApp | None = None,
+    openim: Callable[[Authentication], ASGIApp] | None = None,
 ) -> ASGIApp:
-    """The application for the server. `limits` is the same object that the gateway uses; `canary` sends
-    something through the real path and returns when it arrived; `site` answers every path that is neither
-    the API's nor a page of it (the web client). Logging has to be set up before."""
-    health = Health(canary, expose)
-    telling = Telling(groups, conversations, acknowledging, limits, publisher)
+    """Returns the ASGI application. `canary` sends a message through the real path and returns when it arrived;
+    `site` answers every path that is neither the API's nor a page of it (the web client); `openim` makes the API of
+    OpenIM's clients. Logging has to be set up
+    before."""
+    health = Health(canary, expose, background, troubles)
     live = live or LiveStats(lambda: {"": ()})
     services = Services(
-        accounts, sending, acknowledging, conversations, groups, telling, publisher, online, limits, health, live
+        actions,
+        actions.accounts,
+        actions.acknowledging,
+        actions.conversations,
+        actions.groups,
+        online,
+        actions.limits,
+        health,
+        live,
+        backend,
+        SearchQuestions(search),
+        actions.people,
+        files,
+        calls,
+        push,
     )
     pages: dict[str, Page] = {**documentation.pages(), "/metrics": _metrics(health)}
     if site is None:
         pages["/"] = documentation.front_page
     dispatch = Dispatch(services, ROUTES, pages, site)
+    if openim is not None:
+        dispatch.mount("/openim/", openim(dispatch.authentication))
     meter = meter or HttpMeter()
     meter.add(dispatch.authentication.samples)
     meter.add(health.samples)
+    meter.add(backend.keys.samples)
+    if background is not None:
+        background.serve("readiness", health.watch)
     return Edge(dispatch, config, meter)
 
 

@@ -1,29 +1,26 @@
-"""From bytes to typed requests. What is wrong is told by the error that names the field, where there is one."""
+"""Decodes bytes into typed requests. A wrong field is refused with the error that names it, where there is one."""
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
 from msgspec import inspect as shapes
 
-from nexo.api.requests import FIELD_ERRORS, Nothing, Request
+from nexo.api.requests import FIELD_ERRORS, ApiRequest, Nothing
+from nexo.core.json_reader import UNSTORABLE, field_error, read_loosely, refusal, unstorable_field
 from nexo.errors import ERRORS, NexoError
 
-_MISSING = re.compile(r"missing required field `(\w+)`")
-_WRONG = re.compile(r"(.*) - at `\$\.(\w+)")
 _INTEGER = re.compile(r"-?[0-9]{1,4000}")
 _QUERY_FIELDS_MAX = 50
 
-Decode = Callable[[bytes], Request]
+Decode = Callable[[bytes], ApiRequest]
 
 
-def error_names(request: type[Request]) -> dict[str, str]:
+def error_names(request: type[ApiRequest]) -> dict[str, str]:
     """For each field, as clients write it, what follows `missing_` and `bad_` in the error that names it."""
     names = {}
     for field in msgspec.structs.fields(request):
@@ -32,56 +29,74 @@ def error_names(request: type[Request]) -> dict[str, str]:
     return names
 
 
-def shape_errors(request: type[Request]) -> set[str]:
+def shape_errors(request: type[ApiRequest]) -> set[str]:
     """The errors that a request of the wrong shape can meet."""
     found = {"bad_request"}
     names = error_names(request)
     for field in msgspec.structs.fields(request):
         kinds = ("missing", "bad") if field.required else ("bad",)
-        found |= {f"{kind}_{names[field.encode_name]}" for kind in kinds} & ERRORS.keys()
-    return found
+        found |= {f"{kind}_{names[field.encode_name]}" for kind in kinds}
+        found |= {f"missing_{names.get(name, name)}" for name in _required_inside(shapes.type_info(field.type))}
+    return found & ERRORS.keys()
 
 
-def body_decoder(request: type[Request]) -> Decode:
+def _required_inside(shape: shapes.Type) -> set[str]:
+    """Returns the required fields of structs in this field: a decoder reports one that is missing by its name alone."""
+    match shape:
+        case shapes.Metadata(type=inner) | shapes.ListType(item_type=inner):
+            return _required_inside(inner)
+        case shapes.UnionType(types=types):
+            return set().union(*map(_required_inside, types))
+        case shapes.StructType(fields=fields):
+            own = {field.encode_name for field in fields if field.required}
+            return own.union(*(_required_inside(field.type) for field in fields))
+        case _:
+            return set()
+
+
+def body_decoder(request: type[ApiRequest]) -> Decode:
     names = error_names(request)
     decode = msgspec.json.Decoder(request).decode
     may_be_empty = issubclass(request, Nothing)
 
-    def decode_body(body: bytes) -> Request:
+    def decode_body(body: bytes) -> ApiRequest:
         if may_be_empty and not body:
             return request()
         try:
             return decode(body)
         except msgspec.ValidationError as error:
-            _refuse(error, names)
+            raise refusal(error, names) from None
         except (msgspec.DecodeError, ValueError, RecursionError):
-            _refuse_unstorable(body, names)
+            raise _unreadable(body, names) from None
 
     return decode_body
 
 
-def query_decoder(request: type[Request]) -> Decode:
+def query_decoder(request: type[ApiRequest]) -> Decode:
     names = error_names(request)
     readers = {field.encode_name: _reader_of(shapes.type_info(field.type)) for field in msgspec.structs.fields(request)}
     required = {field.encode_name for field in msgspec.structs.fields(request) if field.required}
 
-    def decode_query(query: bytes) -> Request:
+    def decode_query(query: bytes) -> ApiRequest:
         values: dict[str, Any] = {}
         try:
             for name, text in _pairs(query) if query else ():
-                if name in values:
+                value = readers[name](text)
+                known = values.get(name)
+                if known is not None and isinstance(value, list):
+                    value = known + value  # a list may be separated by commas, or repeated
+                elif name in values:
                     raise NexoError("bad_request", f"{name[:100]} is there twice")
-                read = readers[name]
                 if text or name not in required:  # nothing, where something is needed, is as good as absent
-                    values[name] = read(text)
+                    values[name] = value
         except KeyError:
             raise NexoError("bad_request", f"There is no parameter {name[:100]!r}") from None
         except ValueError as error:
-            _refuse_field(names[name], "bad", f"{name} {error}")
+            raise field_error("bad", name, names, f"{name} {error}") from None
         try:
             return msgspec.convert(values, request)
         except msgspec.ValidationError as error:
-            _refuse(error, names)
+            raise refusal(error, names) from None
 
     return decode_query
 
@@ -98,29 +113,18 @@ def find_client_msg_id(body: bytes) -> str | None:
     try:
         return _decode_echo(body).client_msg_id
     except (msgspec.DecodeError, ValueError, RecursionError):
-        found = (_read_loosely(body) or {}).get("client_msg_id")
+        found = (read_loosely(body) or {}).get("client_msg_id")
         return found if isinstance(found, str) and found.isascii() else None
 
 
-def _read_loosely(body: bytes) -> dict[str, Any] | None:
-    """An object in JSON, or in what looks like it but cannot be stored: with lone surrogates, and with numbers that
-    are endless or not finite."""
-    try:
-        found = json.loads(body.decode(), parse_int=lambda digits: int(digits) if len(digits) <= 20 else math.inf)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _refuse_unstorable(body: bytes, names: dict[str, str]) -> NoReturn:
-    for name, value in (_read_loosely(body) or {}).items():
-        try:
-            json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-        except (ValueError, RecursionError):
-            field = name if name in names else "A field"  # an unknown name may be unfit to be told
-            detail = f"{field} has a lone surrogate, or a number that is endless or not finite"
-            _refuse_field(names.get(name, ""), "bad", detail)
-    raise NexoError("bad_json") from None
+def _unreadable(body: bytes, names: dict[str, str]) -> NexoError:
+    found = read_loosely(body)
+    field = None if found is None else unstorable_field(found)
+    if field is None:
+        return NexoError("bad_json")
+    if field not in names:
+        return NexoError("bad_request", f"A field {UNSTORABLE}")
+    return field_error("bad", field, names, f"{field} {UNSTORABLE}")
 
 
 def _pairs(query: bytes) -> list[tuple[str, str]]:
@@ -130,8 +134,14 @@ def _pairs(query: bytes) -> list[tuple[str, str]]:
         raise NexoError("bad_request", "The query is not in the form name=value&name=value, in UTF-8") from None
 
 
+def _read_flag(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise ValueError("is true or false")
+    return text == "true"
+
+
 def _reader_of(shape: shapes.Type) -> Callable[[str], Any]:
-    """How the text of a parameter becomes what its field takes; a ValueError says what it has to be."""
+    """Returns the converter from the text of a parameter to its type; its ValueError states what is expected."""
     match shape:
         case shapes.Metadata(type=inner):
             return _reader_of(inner)
@@ -142,6 +152,8 @@ def _reader_of(shape: shapes.Type) -> Callable[[str], Any]:
             return lambda text: [read(part) for part in text.split(",")]
         case shapes.StrType():
             return str
+        case shapes.BoolType():
+            return _read_flag
         case _:
             raise TypeError(f"a query cannot hold {shape}")
 
@@ -150,17 +162,3 @@ def _read_integer(text: str) -> int:
     if _INTEGER.fullmatch(text) is None:
         raise ValueError("is a whole number")
     return int(text)
-
-
-def _refuse(error: msgspec.ValidationError, names: dict[str, str]) -> NoReturn:
-    text = str(error)
-    if missing := _MISSING.search(text):
-        _refuse_field(names[missing[1]], "missing", f"The field {missing[1]} is required")
-    if wrong := _WRONG.search(text):
-        _refuse_field(names.get(wrong[2], ""), "bad", f"{wrong[2]}: {wrong[1]}")
-    raise NexoError("bad_request", text) from None
-
-
-def _refuse_field(field: str, kind: str, detail: str) -> NoReturn:
-    name = f"{kind}_{field}"
-    raise NexoError(name if name in ERRORS else "bad_request", detail) from None

@@ -1,4 +1,4 @@
-"""`/docs`, a page that shows the OpenAPI document and lets one try the calls, made only of what is served here."""
+"""`/docs`: a page that shows the OpenAPI document and can try its calls, without files from other hosts."""
 
 from __future__ import annotations
 

@@ -9,29 +9,31 @@ from nexo.api.call import Caller, Services
 from nexo.api.requests import given
 from nexo.api.shapes import (
     CamelMessages,
+    DeletedReply,
+    Empty,
     Messages,
     OfflineMessages,
-    Recalled,
+    RecalledReply,
     camel_messages,
     messages_shape,
     offline_shape,
     recalled_shape,
 )
 from nexo.core.events import Accepted
-from nexo.core.model import Receipts, Sent
+from nexo.core.message_fields import plain_values
+from nexo.core.model import Receipts
 from nexo.core.shapes import AcceptedShape, SentShape, sent_shape
 from nexo.errors import NexoError
 from nexo.ids import check_user_id, group_conversation_id, is_group_id, single_conversation_id
 
-SEED_LIMIT = 50  # of the routes that seed 002 named
+CURSOR_PAGE_LIMIT = 50  # of `/single-chat/message/cursor`, `/group/message/cursor` and `/group/message/since`
 
 
-async def send(services: Services, caller: Caller, request: requests.Send) -> SentShape:
-    services.limits.send(caller.user_id)
+async def send(services: Services, caller: Caller, request: requests.SendRequest) -> SentShape:
     for named in (request.send_id, request.sender_id, request.from_):
         if named is not None and named != caller.user_id:
             raise NexoError("identity_mismatch")
-    sent = await services.sending.send_or_accept(
+    sent = await services.actions.send(
         caller.user_id,
         client_msg_id=request.client_msg_id,
         recv_id=request.recv_id,
@@ -41,15 +43,15 @@ async def send(services: Services, caller: Caller, request: requests.Send) -> Se
         mentions=request.mentions or (),
         reply_to=request.reply_to,
         extra=request.extra,
+        expires_s=request.expires_s,
+        **plain_values(request),
     )
     if isinstance(sent, Accepted):
         return AcceptedShape(str(sent.server_msg_id), sent.client_msg_id, sent.conversation_id, status="accepted")
-    if isinstance(sent, Sent):
-        services.publisher.message_saved(sent, None)
     return sent_shape(sent.message, sent.content_changed)
 
 
-async def pull(services: Services, caller: Caller, request: requests.Pull) -> Messages:
+async def pull(services: Services, caller: Caller, request: requests.PullRequest) -> Messages:
     conversations = services.conversations
     if request.seqs is not UNSET:
         if request.begin_seq is not UNSET or request.end_seq is not UNSET or request.limit is not UNSET:
@@ -63,7 +65,7 @@ async def pull(services: Services, caller: Caller, request: requests.Pull) -> Me
     return messages_shape(page)
 
 
-async def history(services: Services, caller: Caller, request: requests.History) -> Messages:
+async def history(services: Services, caller: Caller, request: requests.HistoryRequest) -> Messages:
     before_seq, limit = given(request.before_seq), given(request.limit)
     page = await services.conversations.history(caller.user_id, request.conversation_id, before_seq, limit)
     return messages_shape(page)
@@ -79,8 +81,21 @@ async def receipts(services: Services, caller: Caller, request: requests.WhichMe
     return await services.acknowledging.receipts(caller.user_id, request.server_msg_id)
 
 
-async def recall(services: Services, caller: Caller, request: requests.WhichMessage) -> Recalled:
-    return recalled_shape(await services.telling.recall(caller.user_id, request.server_msg_id))
+async def recall(services: Services, caller: Caller, request: requests.WhichMessage) -> RecalledReply:
+    return recalled_shape(await services.actions.recall(caller.user_id, request.server_msg_id))
+
+
+async def delete(services: Services, caller: Caller, request: requests.DeleteRequest) -> Empty:
+    await services.actions.delete_messages(caller.user_id, request.server_msg_ids)
+    return Empty()
+
+
+async def deleted(services: Services, caller: Caller, request: requests.DeletedRequest) -> DeletedReply:
+    after = 0 if request.after is UNSET else request.after
+    name, ids, up_to_seq, rev, has_more = await services.conversations.deleted_since(
+        caller.user_id, request.conversation_id, after, given(request.limit)
+    )
+    return DeletedReply(name, list(map(str, ids)), up_to_seq, rev, has_more)
 
 
 async def single_cursor(services: Services, caller: Caller, request: requests.SingleCursor) -> CamelMessages:
@@ -99,7 +114,7 @@ async def group_cursor(services: Services, caller: Caller, request: requests.Gro
 async def group_since(services: Services, caller: Caller, request: requests.GroupSince) -> CamelMessages:
     name = _conversation_of(request.group_id)
     since_seq = 0 if request.since_seq is UNSET else request.since_seq
-    limit = SEED_LIMIT if request.limit is UNSET else request.limit
+    limit = CURSOR_PAGE_LIMIT if request.limit is UNSET else request.limit
     page = await services.conversations.pull_since(caller.user_id, name, since_seq, limit)
     return camel_messages(page, caller.user_id)
 
@@ -107,7 +122,7 @@ async def group_since(services: Services, caller: Caller, request: requests.Grou
 async def _below(
     services: Services, caller: Caller, conversation_id: str, last_seq: int | UnsetType, limit: int | UnsetType
 ) -> CamelMessages:
-    count = SEED_LIMIT if limit is UNSET else limit
+    count = CURSOR_PAGE_LIMIT if limit is UNSET else limit
     page = await services.conversations.history(caller.user_id, conversation_id, given(last_seq), count)
     return camel_messages(page, caller.user_id)
 

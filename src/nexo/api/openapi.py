@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from nexo import __version__
-from nexo.api.call import Route
-from nexo.api.replies import ErrorBody
+from nexo.api.call import OPEN_PART, Route
+from nexo.api.replies import ErrorBody, FileReply
 from nexo.api.requests import Nothing
 from nexo.api.routes import errors_of
 from nexo.core.shapes import SentShape
@@ -19,12 +19,17 @@ _SERVER_PATHS = ("healthz", "readyz", "metrics")
 _TAGS = {
     "user": "Users: profiles, who is online, blocking.",
     "auth": "Signing in and out.",
+    "session": "A user's own sessions.",
+    "contact": "Contacts and contact requests.",
+    "call": "Calls, and servers for their media.",
     "msg": "Messages.",
     "conversation": "A user's conversations, their cursors and settings.",
     "group": "Groups and their members.",
+    "push": "Devices that are notified while their user is away.",
+    "files": "Files: upload, download, delete. Uploads in parts are tus 1.0.0.",
     "single-chat": "Single chats, by the other user.",
     "admin": "For administrators.",
-    "server": "The server itself.",
+    "server": "For a product's backend, by its key; and the state of the server itself.",
 }
 _ABOUT = (
     "Every answer is `{err_code, err_msg, data}`. `err_code` 0 is success; otherwise it is the number of the error, "
@@ -32,7 +37,14 @@ _ABOUT = (
     "times milliseconds. Fields that are not in the schema are refused."
 )
 
+_BEARER = (
+    "An access token, a token of the product, or a key (`nexo_sk_…`). A key with the scope `act` calls for the user "
+    "that the header `Nexo-User` names."
+)
+
 Json = dict[str, Any]
+
+_PATH_ID: Json = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "maxLength": 128}}
 
 
 def make_document(routes: Iterable[Route]) -> Json:
@@ -46,13 +58,13 @@ def make_document(routes: Iterable[Route]) -> Json:
     unused = {row.request.__name__ for row in rows if row.request not in bodies}
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Nexo", "version": __version__, "description": _ABOUT},
+        "info": {"title": "Nexo HTTP API", "version": __version__, "description": _ABOUT},
         "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
         "paths": paths,
         "components": {
-            # queries are told parameter by parameter
+            # queries are described parameter by parameter
             "schemas": {name: schema for name, schema in schemas.items() if name not in unused},
-            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": _BEARER}},
         },
     }
 
@@ -60,33 +72,70 @@ def make_document(routes: Iterable[Route]) -> Json:
 def _schemas(rows: Iterable[Route]) -> dict[str, Json]:
     types: dict[type, None] = {ErrorBody: None}
     for row in rows:
-        types[row.request] = types[row.reply] = None
+        types[row.request] = None
+        if row.reply is not FileReply:
+            types[row.reply] = None
     _, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     return components
 
 
 def _operation(row: Route, schemas: dict[str, Json]) -> Json:
-    words = row.path.replace("-", "_").strip("/").split("/")
+    words = row.path.replace("-", "_").replace("/{id}", "").strip("/").split("/")
     operation: Json = {
-        "operationId": "_".join([*words, *(["delete"] if row.method == "DELETE" else [])]),
+        "operationId": "_".join([*words, *_suffix(row)]),
         "summary": row.summary,
+        "description": f"By {caller_of(row)}.",
         "tags": [_tag(row.path)],
         "security": [{"bearer": []}] if row.signed_in else [],
         "responses": {
-            "200": {"description": "Done.", "content": {"application/json": {"schema": _envelope(row.reply)}}},
+            **_done(row),
             **(_accepted(row) if row.reply is SentShape else {}),
+            **{str(status): {"description": text} for status, text in row.answers.items()},
             **_refusals(errors_of(row)),
         },
     }
     schema = schemas[row.request.__name__]
+    if OPEN_PART in row.path:
+        operation["parameters"] = [_PATH_ID]
     if not row.has_body:
-        operation["parameters"] = _parameters(schema)
+        operation["parameters"] = [*operation.get("parameters", ()), *_parameters(schema)]
     elif row.request is not Nothing:
         operation["requestBody"] = {
             "required": True,
             "content": {"application/json": {"schema": _ref(row.request)}},
         }
     return operation
+
+
+def caller_of(row: Route) -> str:
+    """Returns who may call a route, in words."""
+    if not row.signed_in:
+        return "anyone, without a token"
+    if row.scopes:
+        key = "a key with the scope " + " or ".join(f"`{scope}`" for scope in row.scopes)
+        return f"{key}, or an administrator" if "moderate" in row.scopes else key
+    if row.path.startswith("/admin"):
+        return "an administrator"
+    return "a user, or a key with `act` for one" if row.by_key else "a user"
+
+
+def _done(row: Route) -> Json:
+    if row.answers:
+        return {}
+    return {"200": {"description": "Done.", "content": _content(row.reply)}}
+
+
+def _suffix(row: Route) -> list[str]:
+    """Returns what makes the id of an operation different from others at the same address."""
+    if row.method == "DELETE":
+        return ["delete"]
+    if row.path in ("/server/hooks", "/group/link") and row.has_body:
+        return ["add"]
+    if row.path == "/user/export" and row.has_body:
+        return ["begin"]
+    if row.stream is not None:
+        return [row.method.lower()]
+    return ["one"] if row.path.endswith(OPEN_PART) else []
 
 
 def _parameters(schema: Json) -> list[Json]:
@@ -110,6 +159,12 @@ def _accepted(row: Route) -> Json:
     }
 
 
+def _content(reply: type) -> Json:
+    if reply is FileReply:
+        return {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+    return {"application/json": {"schema": _envelope(reply)}}
+
+
 def _envelope(reply: type) -> Json:
     return {
         "type": "object",
@@ -127,7 +182,7 @@ def _refusals(names: set[str]) -> dict[str, Json]:
 
 
 def _refusal(status: int, errors: list[ErrorRow]) -> Json:
-    told: Json = {
+    answer: Json = {
         "description": "\n".join(f"- `{error.name}` ({error.number}): {error.sentence}" for error in errors),
         "content": {
             "application/json": {
@@ -142,10 +197,10 @@ def _refusal(status: int, errors: list[ErrorRow]) -> Json:
         },
     }
     if status == 429:
-        told["headers"] = {
+        answer["headers"] = {
             "Retry-After": {"description": "Seconds to wait.", "required": True, "schema": {"type": "integer"}}
         }
-    return told
+    return answer
 
 
 def _metrics_operation() -> Json:

@@ -1,42 +1,33 @@
-"""What the calls answer, inside `data`. Messages have their shape from `core/shapes.py`."""
+"""What the calls answer, inside `data`. Messages have their shape from `core/shapes.py`, users, groups and
+members from `core/profile_shapes.py`."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, structs
 
-from nexo.core.model import (
-    ROLE_NAMES,
-    ConversationEntry,
-    Group,
-    GroupMember,
-    Head,
-    JoinRequest,
-    OfflinePage,
-    Page,
-    Role,
-    User,
+from nexo.core.model import ConversationEntry, DraftText, Group, GroupGlimpse, Head, JoinRequest, OfflinePage, Page
+from nexo.core.profile_shapes import GroupShape, MemberShape, UserShape, group_shape
+from nexo.core.shapes import (
+    CamelMessage,
+    MessageShape,
+    ReactionShape,
+    camel_message,
+    is_important,
+    message_shape,
 )
-from nexo.core.shapes import CamelMessage, MessageShape, camel_message, is_important, message_shape
-from nexo.ports import GroupChange, Recall
+from nexo.ports import GroupChange, RecallResult
+from nexo.service.forwarding import Forwarded
 
 NextCursor = Annotated[str, Meta(description="For the next page; empty when there is none.")]
 
 
 class Empty(Struct):
-    """Nothing to tell: it is done."""
+    """No data: success alone."""
 
 
 # -- users -----------------------------------------------------------------------------------------------
-
-
-class UserShape(Struct):
-    user_id: str
-    nickname: str
-    avatar: str
-    extra: Raw | None
-    created_at: int
 
 
 class Users(Struct):
@@ -44,9 +35,12 @@ class Users(Struct):
 
 
 class UserOnline(Struct):
+    """`last_seen_at` is there for viewers that may see it."""
+
     user_id: str
     online: bool
     platforms: list[int]
+    last_seen_at: int | UnsetType = UNSET
 
 
 class UsersOnline(Struct):
@@ -55,11 +49,6 @@ class UsersOnline(Struct):
 
 class UserIds(Struct):
     user_ids: list[str]
-
-
-def user_shape(user: User) -> UserShape:
-    extra = None if user.extra is None else Raw(user.extra.encode())
-    return UserShape(user.user_id, user.nickname, user.avatar, extra, user.created_at)
 
 
 # -- messages --------------------------------------------------------------------------------------------
@@ -87,11 +76,69 @@ class CamelMessages(Struct, rename="camel"):
     has_more: bool
 
 
-class Recalled(Struct):
-    """`seq` is that of the event which tells of it."""
+class RecalledReply(Struct):
+    """`seq` is that of the recall event."""
 
     server_msg_id: str
     seq: int
+
+
+class ReactedReply(Struct):
+    """All reactions of the message, as the caller sees them."""
+
+    server_msg_id: str
+    conversation_id: str
+    reactions: list[ReactionShape]
+
+
+class PinnedReply(Struct):
+    """`seq` is that of the event."""
+
+    server_msg_id: str
+    conversation_id: str
+    seq: int
+
+
+class Pins(Struct):
+    messages: list[MessageShape]
+
+
+class GivenReactionShape(Struct):
+    emoji: str
+    user_id: str
+    at: int
+
+
+class ReactionList(Struct):
+    reactions: list[GivenReactionShape]
+    next_cursor: NextCursor
+    has_more: bool
+
+
+class ForwardedTo(Struct):
+    """What was sent to one target: the ids of the messages, or the name of the error."""
+
+    recv_id: str | UnsetType = UNSET
+    group_id: str | UnsetType = UNSET
+    server_msg_ids: list[str] | UnsetType = UNSET
+    error: str | UnsetType = UNSET
+
+
+class ForwardedReply(Struct):
+    sent: list[ForwardedTo]
+
+
+def forwarded_shape(forwarded: Forwarded) -> ForwardedTo:
+    shape = ForwardedTo()
+    if forwarded.target.group_id is not None:
+        shape.group_id = forwarded.target.group_id
+    if forwarded.target.recv_id is not None:
+        shape.recv_id = forwarded.target.recv_id
+    if forwarded.error is not None:
+        shape.error = forwarded.error.name
+    else:
+        shape.server_msg_ids = [str(one) for one in forwarded.server_msg_ids]
+    return shape
 
 
 def messages_shape(page: Page) -> Messages:
@@ -108,8 +155,8 @@ def camel_messages(page: Page, reader_id: str) -> CamelMessages:
     return CamelMessages(messages, page.head_seq, page.next_seq or 0, page.has_more)
 
 
-def recalled_shape(recall: Recall) -> Recalled:
-    return Recalled(str(recall.server_msg_id), recall.seq)
+def recalled_shape(recall: RecallResult) -> RecalledReply:
+    return RecalledReply(str(recall.server_msg_id), recall.seq)
 
 
 # -- conversations ---------------------------------------------------------------------------------------
@@ -134,15 +181,22 @@ class ConversationShape(Struct):
     group_id: str | UnsetType = UNSET
     peer_read_seq: int | UnsetType = UNSET
     peer_delivered_seq: int | UnsetType = UNSET
+    deleted_rev: int = 0
+    archived: bool = False
+    silent_until: int = 0
+    marked_unread: bool = False
+    message_ttl_s: int = 0
+    draft: DraftText | None = None
+    extra: Raw | None = None
 
 
-class Conversations(Struct):
+class ConversationsReply(Struct):
     conversations: list[ConversationShape]
     next_cursor: NextCursor
     has_more: bool
 
 
-class Heads(Struct):
+class HeadsReply(Struct):
     conversations: list[Head]
     next_cursor: NextCursor
     has_more: bool
@@ -160,10 +214,36 @@ class NewestSeqs(Struct):
     conversations: list[NewestSeq]
 
 
-class MarkedRead(Struct):
+class MarkedReadReply(Struct):
     conversation_id: str
     read_seq: int
     unread: int
+
+
+class ClearedReply(Struct):
+    """Everything up to `up_to_seq` is hidden from you."""
+
+    conversation_id: str
+    up_to_seq: int
+    deleted_rev: int
+    unread: int
+
+
+class DeletedReply(Struct):
+    """Messages that you deleted, and the seq up to which you cleared, after the revision that was asked for.
+    `deleted_rev` is the `after` of the next page."""
+
+    conversation_id: str
+    server_msg_ids: list[str]
+    up_to_seq: int | None
+    deleted_rev: int
+    has_more: bool
+
+
+class SeqAt(Struct):
+    """The first seq at or after the time; null when there is none."""
+
+    seq: int | None
 
 
 def conversation_shape(entry: ConversationEntry) -> ConversationShape:
@@ -184,6 +264,13 @@ def conversation_shape(entry: ConversationEntry) -> ConversationShape:
         UNSET if entry.group_id is None else entry.group_id,
         UNSET if entry.peer_read_seq is None else entry.peer_read_seq,
         UNSET if entry.peer_delivered_seq is None else entry.peer_delivered_seq,
+        entry.deleted_rev,
+        entry.archived,
+        entry.silent_until,
+        entry.marked_unread,
+        entry.message_ttl_s,
+        entry.draft,
+        None if entry.extra is None else Raw(entry.extra.encode()),
     )
 
 
@@ -194,24 +281,25 @@ def newest_seq(head: Head) -> NewestSeq:
 # -- groups ----------------------------------------------------------------------------------------------
 
 
-class GroupShape(Struct):
-    """`status` 0 is alive, 1 dismissed. `mute_until` 0 is not muted, -1 without end."""
+class GroupInfo(Struct):
+    """As a group, for its members. Others get name, avatar, member_count and join_policy; of a group that one joins by
+    invitation only, strangers get group_id and join_policy."""
 
     group_id: str
-    conversation_id: str
-    name: str
-    avatar: str
-    introduction: str
-    announcement: str
-    group_type: int
-    creator_id: str
-    owner_id: str
-    member_count: int
-    status: Literal[0, 1]
     join_policy: str
-    mute_until: int
-    extra: Raw | None
-    created_at: int
+    name: str | UnsetType = UNSET
+    avatar: str | UnsetType = UNSET
+    member_count: int | UnsetType = UNSET
+    conversation_id: str | UnsetType = UNSET
+    introduction: str | UnsetType = UNSET
+    announcement: str | UnsetType = UNSET
+    group_type: int | UnsetType = UNSET
+    creator_id: str | UnsetType = UNSET
+    owner_id: str | UnsetType = UNSET
+    status: Literal[0, 1, 2] | UnsetType = UNSET
+    mute_until: int | UnsetType = UNSET
+    extra: Raw | UnsetType | None = UNSET
+    created_at: int | UnsetType = UNSET
 
 
 class GroupList(Struct):
@@ -222,8 +310,11 @@ class JoinRequests(Struct):
     requests: list[JoinRequest]
 
 
-class Joined(Struct):
+class JoinedReply(Struct):
+    """`group_id` is there after joining by a link."""
+
     status: str
+    group_id: str | UnsetType = UNSET
 
 
 class Skipped(Struct):
@@ -231,19 +322,9 @@ class Skipped(Struct):
     reason: str
 
 
-class Invited(Struct):
+class InvitedReply(Struct):
     added: list[str]
     skipped: list[Skipped]
-
-
-class MemberShape(Struct):
-    """`muted_until` 0 is not muted, -1 without end."""
-
-    user_id: str
-    role: str
-    nickname: str
-    joined_at: int
-    muted_until: int
 
 
 class MemberList(Struct):
@@ -252,30 +333,12 @@ class MemberList(Struct):
     has_more: bool
 
 
-def group_shape(group: Group) -> GroupShape:
-    return GroupShape(
-        group.group_id,
-        group.conversation_id,
-        group.name,
-        group.avatar,
-        group.introduction,
-        group.announcement,
-        group.group_type,
-        group.creator_id,
-        group.owner_id,
-        group.member_count,
-        1 if group.status else 0,
-        group.join_policy,
-        group.mute_until,
-        None if group.extra is None else Raw(group.extra.encode()),
-        group.created_at,
-    )
+def group_info(group: Group | GroupGlimpse) -> GroupInfo:
+    shown = structs.asdict(group if isinstance(group, GroupGlimpse) else group_shape(group))
+    if isinstance(group, GroupGlimpse):
+        shown = {name: value for name, value in shown.items() if value is not None}
+    return GroupInfo(**shown)
 
 
-def invited_shape(change: GroupChange) -> Invited:
-    return Invited(change.added, [Skipped(user_id, reason) for user_id, reason in change.skipped])
-
-
-def member_shape(member: GroupMember) -> MemberShape:
-    name = member.group_nickname or member.nickname
-    return MemberShape(member.user_id, ROLE_NAMES[Role(member.role)], name, member.joined_at, member.muted_until)
+def invited_shape(change: GroupChange) -> InvitedReply:
+    return InvitedReply(change.added, [Skipped(user_id, reason) for user_id, reason in change.skipped])

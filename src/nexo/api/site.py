@@ -1,8 +1,8 @@
-"""The web client at `/`, the live page at `/admin`, their files under `/web/`, the SDK under `/sdk/`: from memory.
+"""The web client at `/`, the console at `/admin`, their files under `/web/`, the SDK under `/sdk/`: from memory.
 
-The page names its files by the digest of them all (`/web/<digest>/…`). Those may be kept for ever, a new version is
-fetched as a whole or not at all, and modules find each other by relative addresses. Without the digest the same files
-are asked for again each time.
+A page carries its styles, and names its one joined module and other files by the digest of them all
+(`/web/<digest>/…`). Those may be kept for ever, and a new version is fetched as a whole or not at all. Without the
+digest the same files are there as they are written, and asked for again each time.
 """
 
 from __future__ import annotations
@@ -14,20 +14,16 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
-from starlette.types import Receive, Scope, Send
 
 import nexo
+from nexo.api.asgi import Receive, Scope, Send
+from nexo.api.joined_modules import JoinError
 from nexo.api.middleware import CONTEXT, Context
 from nexo.api.replies import Headers, Reply, error_reply, send_reply
+from nexo.api.site_pages import build_page, build_worker, join_page, policy
 from nexo.config import Config
-from nexo.errors import NexoError
+from nexo.errors import NexoError, StartupError
 
-# Pictures are sent by URL in this release, so they may come from anywhere; nothing else may.
-POLICY = (
-    b"content-security-policy",
-    b"default-src 'self'; img-src 'self' https: http: data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
-    b"frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
-)
 _ASK_AGAIN = (b"cache-control", b"no-cache")
 _KEEP = (b"cache-control", b"public, max-age=31536000, immutable")
 _TYPES = {
@@ -45,9 +41,11 @@ _PACKAGE = Path(nexo.__file__).parent
 _WEB = _PACKAGE / "web"
 # A wheel has the SDK beside the web client, a checkout where it is written.
 _SDK_PLACES = (_WEB / "sdk", _PACKAGE.parents[1] / "clients" / "js" / "src")
+_NEEDED = ("index.html", "admin.html", "sw.js", "js/app.js", "admin/admin.js", "sdk/index.js")
+_JOIN_LINK = "/j/"  # an invite link leads to the web client, which shows the group
 
 
-class Settings(Struct):
+class SiteSettings(Struct):
     """What the web client needs to know of this server before and after signing in: numbers in its texts."""
 
     version: str
@@ -55,7 +53,10 @@ class Settings(Struct):
     min_create_members: int
     recall_window_s: int
     recall_admin: bool
+    edit_window_s: int
+    files_max_bytes: int
     user_search: bool
+    registration: str  # `open`, `invite` or `closed`
 
 
 class _File(Struct, frozen=True):
@@ -63,19 +64,27 @@ class _File(Struct, frozen=True):
     etag: bytes
     body: bytes
     zipped: bytes | None
+    policy: bytes
 
 
 class Site:
     """An ASGI application for every path that is not the API's."""
 
     def __init__(self, config: Config) -> None:
-        files = dict(_read_files())
-        files["settings.json"] = msgspec.json.encode(_settings(config))
-        index, admin = files.pop("index.html"), files.pop("admin.html")
+        files = _load_files()
+        settings = msgspec.json.encode(_settings(config))
+        files["settings.json"] = settings
         self._digest = _digest(b"".join(name.encode() + b"\0" + files[name] for name in sorted(files)))
-        self._files = {name: _file(name, body) for name, body in files.items()}
-        self._index = _file("index.html", _page(index, self._digest, files, ("js/", "i18n/", "sdk/")))
-        self._admin = _file("admin.html", _page(admin, self._digest, files, ("admin/",)))
+        index, admin, worker = (files.pop(name) for name in ("index.html", "admin.html", "sw.js"))
+        self._written = {name: _file(name, body) for name, body in files.items()}
+        try:
+            joined = join_page(files, "admin/admin.js", "admin.js") | join_page(files, "js/app.js", "app.js")
+        except JoinError as error:
+            raise StartupError(f"the web client cannot be put together: {error}") from error
+        self._kept = self._written | {name: _file(name, body) for name, body in joined.items()}
+        pages = [build_page(page, self._digest, files, settings) for page in (index, admin)]
+        self._index, self._admin = (_file("index.html", page.body, policy(page)) for page in pages)
+        self._worker = _file("sw.js", build_worker(worker, self._digest, pages[0]))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send_reply(send, self._answer(scope))
@@ -90,59 +99,69 @@ class Site:
         return _reply(*found, context.headers)
 
     def _find(self, path: str) -> tuple[_File, tuple[bytes, bytes]] | None:
-        if path == "/":
+        if path == "/" or (path.startswith(_JOIN_LINK) and "/" not in path[len(_JOIN_LINK) :]):
             return self._index, _ASK_AGAIN
         if path == "/admin":
             return self._admin, _ASK_AGAIN
+        if path == "/sw.js":  # at the top: a service worker sees what lies below its own address
+            return self._worker, _ASK_AGAIN
+        if not path.startswith("/"):  # `OPTIONS *`
+            return None
         _, first, rest = (*path.split("/", 2), "")[:3]
         if first == "sdk":
-            rest, kept = f"sdk/{rest}", _ASK_AGAIN
+            file, kept = self._written.get(f"sdk/{rest}"), _ASK_AGAIN
+        elif first == "web" and rest.startswith(f"{self._digest}/"):
+            file, kept = self._kept.get(rest.removeprefix(f"{self._digest}/")), _KEEP
         elif first == "web":
-            kept = _KEEP if rest.startswith(f"{self._digest}/") else _ASK_AGAIN
-            rest = rest.removeprefix(f"{self._digest}/")
+            file, kept = self._written.get(rest), _ASK_AGAIN
         else:
             return None
-        file = self._files.get(rest)
         return None if file is None else (file, kept)
 
 
-def _settings(config: Config) -> Settings:
-    return Settings(
+def _settings(config: Config) -> SiteSettings:
+    return SiteSettings(
         nexo.__version__,
         config.auth.min_password_length,
         config.group.min_create_members,
         config.recall.window_s,
         config.recall.admin,
+        config.edit.window_s,
+        config.files.max_bytes,
         config.user.search,
+        config.auth.registration,
     )
 
 
+def _load_files() -> dict[str, bytes]:
+    """Returns all files of the site by name; raises a StartupError when the package was built without some of them."""
+    try:
+        files = dict(_read_files())
+    except OSError as error:
+        raise StartupError(f"the file {error.filename} of the web client cannot be read: {error.strerror}") from error
+    missing = [name for name in _NEEDED if name not in files]
+    if missing:
+        raise StartupError(
+            f"this installation of Nexo in {_PACKAGE} is incomplete ({', '.join(missing)} of the web client missing): "
+            "install it again, from a wheel or a whole checkout with clients/js/src"
+        )
+    return files
+
+
 def _read_files() -> Iterator[tuple[str, bytes]]:
-    sdk = next((place for place in _SDK_PLACES if place.is_dir()), None)
-    if sdk is None:
-        raise FileNotFoundError("The JavaScript SDK is missing, and the web client needs it")
+    sdk = next((place for place in _SDK_PLACES if place.is_dir()), _SDK_PLACES[0])
     for folder, prefix in ((_WEB, ""), (sdk, "sdk/")):
         for path in sorted(folder.rglob("*")):
             if path.suffix in _TYPES:
                 yield prefix + path.relative_to(folder).as_posix(), path.read_bytes()
 
 
-def _page(index: bytes, digest: str, files: dict[str, bytes], parts: tuple[str, ...]) -> bytes:
-    """The page with its files' addresses and its icons; modules are named ahead, to be fetched side by side."""
-    modules = (
-        name for name in sorted(files) if name.endswith(".js") and name.startswith(parts) and name != "js/theme.js"
-    )
-    ahead = "".join(f'<link rel="modulepreload" href="/web/{name}">\n' for name in modules)
-    page = index.replace(b"<!-- modules -->\n", ahead.encode()).replace(b"<!-- icons -->\n", files["img/icons.svg"])
-    return page.replace(b'"/web/', f'"/web/{digest}/'.encode())
-
-
-def _file(name: str, body: bytes) -> _File:
+def _file(name: str, body: bytes, rules: bytes = policy()) -> _File:
     suffix = Path(name).suffix
     zipped = None if suffix in _PLAIN else gzip.compress(body, mtime=0)
     if zipped is not None and len(zipped) >= len(body):
         zipped = None
-    return _File(_TYPES[suffix].encode(), _digest(body).encode(), body, zipped)
+    return _File(_TYPES[suffix].encode(), _digest(body).encode(), body, zipped, rules)
 
 
 def _digest(data: bytes) -> str:
@@ -152,7 +171,7 @@ def _digest(data: bytes) -> str:
 def _reply(file: _File, kept: tuple[bytes, bytes], asked: dict[bytes, bytes]) -> Reply:
     zipped = file.zipped is not None and b"gzip" in asked.get(b"accept-encoding", b"")
     etag = b'"%s%s"' % (file.etag, b"-gz" if zipped else b"")
-    headers: Headers = [POLICY, kept, (b"etag", etag), (b"vary", b"accept-encoding")]
+    headers: Headers = [(b"content-security-policy", file.policy), kept, (b"etag", etag), (b"vary", b"accept-encoding")]
     if etag in asked.get(b"if-none-match", b""):
         return Reply(304, headers, b"")
     body = file.body

@@ -9,15 +9,17 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from nexo.bench.http import Address, HttpConnection, decode_answer, header, with_body
+from nexo.bench.http import BenchHttpConnection, ServerAddress, decode_answer, header, with_body
 
 T = TypeVar("T")
 TRIES = 5
+TRIES_OVER_RESTARTS = 25
+PAUSE_MAX_S = 3.2
 _encode = msgspec.json.Encoder().encode
 
 
 class Refused(Exception):
-    """The server said no; the text says to what, and why."""
+    """The server refused a call; the text states which, and why."""
 
     def __init__(self, what: str, status: int, reason: str, detail: str = "") -> None:
         super().__init__(f"{what}: {status} {reason}{f' ({detail})' if detail else ''}")
@@ -27,33 +29,34 @@ class Refused(Exception):
 _Exchanged = tuple[int, bytes, bytes]  # status, head, body
 
 
-class Caller:
-    def __init__(self, addresses: Sequence[Address], at_once: int = 16) -> None:
+class HttpCaller:
+    def __init__(self, addresses: Sequence[ServerAddress], at_once: int = 16, tries: int = TRIES) -> None:
+        self._tries = tries
         self._addresses = addresses
         self._turn = 0
         self._slots = asyncio.Semaphore(at_once)
-        self._idle: dict[Address, list[HttpConnection]] = {address: [] for address in addresses}
+        self._idle: dict[ServerAddress, list[BenchHttpConnection]] = {address: [] for address in addresses}
 
     async def call(self, method: str, path: str, token: str = "", body: object = None, **query: object) -> bytes:
         """The `data` of the answer, still encoded. What failed on the way, and what may be tried again later, is."""
         target = f"{path}?{urlencode(query)}" if query else path
         content = b"" if body is None else _encode(body)
         pause_s = 0.2
-        for tried in range(1, TRIES + 1):
+        for tried in range(1, self._tries + 1):
             try:
                 status, head, answer = await self._exchange(method, target, token, content)
             except OSError:
-                if tried == TRIES:
+                if tried == self._tries:
                     raise
             else:
                 if status == 200:
                     return bytes(decode_answer(answer).data)
-                if tried == TRIES or status not in (429, 503):
+                if tried == self._tries or status not in (429, 503):
                     raise self._refusal(f"{method} {path}", status, answer)
                 retry_after = header(head, b"retry-after")
                 pause_s = max(pause_s, float(retry_after) if retry_after.isdigit() else 0.0)
             await asyncio.sleep(pause_s)
-            pause_s *= 2
+            pause_s = min(pause_s * 2, PAUSE_MAX_S)
         raise AssertionError("the last try returns or raises")
 
     async def fetch(self, path: str) -> bytes:
@@ -84,13 +87,13 @@ class Caller:
                 answer = await waiting
             except BaseException:
                 connection.cut()
-                # the others are as old: a server closes those that were not used for some seconds
+                # other connections are as old: a server closes those that were not used for some seconds
                 self.close()
                 raise
             self._idle[address].append(connection)
             return answer
 
-    async def _connection(self, address: Address) -> HttpConnection:
+    async def _connection(self, address: ServerAddress) -> BenchHttpConnection:
         idle = self._idle[address]
         while idle:
             connection = idle.pop()
@@ -114,8 +117,8 @@ class Caller:
             idle.clear()
 
 
-def _unused() -> HttpConnection:
-    return HttpConnection(lambda *_: None, lambda: None)
+def _unused() -> BenchHttpConnection:
+    return BenchHttpConnection(lambda *_: None, lambda: None)
 
 
 async def few_at_a_time(work: Callable[[T], Awaitable[Any]], items: Sequence[T], at_once: int = 16) -> None:

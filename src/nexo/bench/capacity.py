@@ -45,8 +45,8 @@ def try_result(rate: float, result: Result, objective: Objective) -> Trial:
     return Trial(rate, result.saved_per_s, latency_ms, not why_not, why_not, result.generator.was_bottleneck)
 
 
-class Search:
-    """Give it trials; it says which rate to try next, until the highest that holds is known well enough."""
+class CapacitySearch:
+    """Chooses the next rate to try from the trials so far, until the highest that holds is known well enough."""
 
     def __init__(self, start_rate: float) -> None:
         self._next: float | None = start_rate

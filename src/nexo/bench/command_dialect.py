@@ -1,4 +1,4 @@
-"""What the generator says in the command dialect, and how it reads it.
+"""How the generator writes and reads the command dialect.
 
 Conversations have other names there; the ones of the run are known, so the names can be translated back.
 """
@@ -32,7 +32,7 @@ _TYPES = {
 _ACKS = {"chat.delivered_receipt": "delivered", "chat.read_receipt": "read"}
 
 
-class Command:
+class CommandDialect:
     subprotocol = "nexo.command.v1"
     resends = False
     acks_by_seq = False

@@ -1,4 +1,4 @@
-"""What is counted and recorded while a run goes on, and how it leaves the process that counted it."""
+"""What is counted and recorded during a run, and how it leaves the process that counted it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Counts(msgspec.Struct):
     refused: int = 0
     unanswered: int = 0
     expected: int = 0  # deliveries that the saved messages call for
-    delivered: int = 0  # saved messages whose author was told that they were delivered
-    receipts_due: int = 0  # saved messages whose author has to be told
+    delivered: int = 0  # saved messages whose author received `delivered`
+    receipts_due: int = 0  # saved messages whose author must receive `delivered`
     received: int = 0  # message frames
     unique: int = 0
     duplicates: int = 0  # without any reason
@@ -27,7 +27,7 @@ class Counts(msgspec.Struct):
     reordered_by_sender: int = 0
     reordered_by_id: int = 0
     foreign: int = 0
-    pulled: int = 0  # messages that came as the answer to a pull
+    pulled: int = 0  # messages received as the answer to a pull
     resyncs: int = 0
     reconnects: int = 0
     lost: dict[str, int] = {}  # connections that ended and should not have, by reason
@@ -45,7 +45,7 @@ class Counts(msgspec.Struct):
 
 
 class Proof(msgspec.Struct):
-    """What the histories said, after the run."""
+    """Result of comparing the histories, after the run."""
 
     conversations: int = 0
     histories: int = 0  # pulled, one per participant and conversation
@@ -98,13 +98,13 @@ class Recorder:
         return self.latencies.setdefault(name, [Histogram() for _ in range(self.steps + 1)])
 
     def step_of(self, moment: float) -> int:
-        """The last one is for what is late, and for what came before the start: neither is part of the figures."""
+        """The last one is for what is late, and for what arrived before the start: neither is part of the figures."""
         since = moment - self.start
         return min(self.steps, int(since * self.per_s)) if since >= 0 else self.steps
 
     def record(self, metric: list[Histogram], due: float, now: float) -> None:
         since = due - self.start
-        if since >= 0:  # what came before the start was preparation
+        if since >= 0:  # what arrived before the start was preparation
             metric[min(self.steps, int(since * self.per_s))].record(int((now - due) * 1e6))
 
     def intervals(self) -> list[Interval]:
@@ -148,7 +148,7 @@ class Tick(msgspec.Struct):
     p99_ms: float = 0.0
 
 
-class Said(msgspec.Struct):
+class WorkerReport(msgspec.Struct):
     """One line from a generator process to its coordinator."""
 
     ready: bool = False

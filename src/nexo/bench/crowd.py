@@ -8,15 +8,15 @@ from time import perf_counter
 
 import msgspec
 
-from nexo.bench.calls import Caller, few_at_a_time
+from nexo.bench.calls import TRIES, TRIES_OVER_RESTARTS, HttpCaller, few_at_a_time
 from nexo.bench.counts import Proof
 from nexo.bench.http_sender import HttpSender
 from nexo.bench.numbering import client_msg_id_of
-from nexo.bench.person import Person, Stage, Target
+from nexo.bench.person import Person, SendTarget, Stage
 from nexo.bench.plan import CLIENTS_PER_SENDER, COMING_BACK, Account, Scenario
-from nexo.bench.tokens import Login, Tokens
+from nexo.bench.tokens import LoginReply, Tokens
 from nexo.bench.track import Track, digest_of
-from nexo.bench.verdict import Acknowledged, Comparison, Expectation, Row
+from nexo.bench.verdict import Acknowledged, Comparison, Expectation, StoredRow
 from nexo.ids import single_conversation_id
 
 PASSWORD = "benchmark of Nexo"
@@ -40,12 +40,12 @@ class _Heads(msgspec.Struct):
 
 
 class _Page(msgspec.Struct):
-    messages: list[Row]
+    messages: list[StoredRow]
     next_seq: int
     has_more: bool
 
 
-class Chat(msgspec.Struct):
+class CrowdChat(msgspec.Struct):
     """One conversation of the run."""
 
     conversation_id: str
@@ -56,30 +56,31 @@ class Chat(msgspec.Struct):
 
     @property
     def head(self) -> int:
-        """The highest place that anybody was told of."""
+        """Returns the highest seq that any person has received."""
         tracks = (sender.tracks[self.conversation_id] for sender in self.senders)
         return max((max(track.contiguous, *track.ahead, 0) for track in tracks), default=self.base_seq)
 
 
 class Crowd:
-    def __init__(self, stage: Stage, tell: Callable[[str, float], None]) -> None:
+    def __init__(self, stage: Stage, report: Callable[[str, float], None]) -> None:
         self.stage = stage
-        self.tell = tell
+        self.report = report
         self.people: list[Person] = []
-        self.singles: list[Chat] = []
-        self.rooms: list[Chat] = []
+        self.singles: list[CrowdChat] = []
+        self.rooms: list[CrowdChat] = []
         self.proof = Proof()
-        self.caller = Caller(stage.addresses)
+        tries = TRIES_OVER_RESTARTS if stage.plan.allow_restarts else TRIES
+        self.caller = HttpCaller(stage.addresses, tries=tries)
         self.tokens = Tokens(stage, self.caller)
 
     @property
-    def chats(self) -> list[Chat]:
+    def chats(self) -> list[CrowdChat]:
         return self.singles + self.rooms
 
     # -- getting together ------------------------------------------------------------------------------
 
     async def sign_up(self) -> None:
-        """Everybody of the plan, and the conversations among them."""
+        """All persons of the plan, and their conversations."""
         plan = self.stage.plan
         accounts = plan.accounts or [
             Account(f"b{plan.run_id}-{plan.first_user + i}", PASSWORD) for i in range(plan.users)
@@ -94,14 +95,14 @@ class Crowd:
             if not plan.accounts:
                 await self.caller.call("POST", "/user/register", body=account)
             answer = await self.caller.call("POST", "/auth/login", body=account)
-            login = msgspec.json.decode(answer, type=Login)
+            login = msgspec.json.decode(answer, type=LoginReply)
             by_http = plan.scenario is Scenario.http_send and place % 2 == 0  # of a pair the first one sends
             kind = HttpSender if by_http else Person
             person = people[place] = kind(self.stage, plan.first_user + place, account.user_id, login.access_token)
             sharing[place].append(person)
             self.tokens.keep_fresh(login, sharing[place])
             done += 1
-            self.tell("signing up", done / len(accounts))
+            self.report("signing up", done / len(accounts))
 
         await few_at_a_time(one, range(len(accounts)))
         self.people = [person for person in people if person is not None]
@@ -122,7 +123,7 @@ class Crowd:
                 sender, receiver = self.people[2 * i : 2 * i + 2]
             name = single_conversation_id(sender.user_id, receiver.user_id)
             base = await self._head(sender, name) if plan.accounts else 0
-            chat = Chat(name, [sender, receiver], [sender], False, base)
+            chat = CrowdChat(name, [sender, receiver], [sender], False, base)
             self._join(chat, receiver.user_id)
             self.singles.append(chat)
 
@@ -134,19 +135,19 @@ class Crowd:
             body = {"name": f"bench {i}", "member_ids": [person.user_id for person in members[1:]]}
             answer = await self.caller.call("POST", "/group/create", members[0].token, body)
             group = msgspec.json.decode(answer, type=_Group)
-            chat = Chat(group.conversation_id, members, members[: plan.senders], True)
+            chat = CrowdChat(group.conversation_id, members, members[: plan.senders], True)
             self._join(chat, group.group_id)
             self.rooms.append(chat)
-            self.tell("founding groups", (i + 1) / plan.groups)
+            self.report("founding groups", (i + 1) / plan.groups)
 
-    def _join(self, chat: Chat, to: str) -> None:
+    def _join(self, chat: CrowdChat, to: str) -> None:
         self.stage.dialect.know(chat.conversation_id)
         for member in chat.members:
             track = Track(chat.conversation_id, chat.base_seq)
             member.tracks[chat.conversation_id] = track
             self.stage.tracks.setdefault(chat.conversation_id, []).append(track)
             if member in chat.senders:
-                member.targets.append(Target(track, to, chat.is_group, len(member.targets)))
+                member.targets.append(SendTarget(track, to, chat.is_group, len(member.targets)))
 
     async def _head(self, person: Person, name: str) -> int:
         answer = await self.caller.call("GET", "/conversation/newest_seq", person.token, conversation_ids=name)
@@ -160,13 +161,13 @@ class Crowd:
             nonlocal done
             await person.connect()
             done += 1
-            self.tell("connecting", done / len(people))
+            self.report("connecting", done / len(people))
 
         await few_at_a_time(one, people, at_once)
         await self.settle(people)
 
     async def settle(self, people: Sequence[Person], timeout_s: float = 30.0) -> None:
-        """Until everybody holds what the server said there is."""
+        """Waits until every person holds all messages that the server reported."""
         deadline = perf_counter() + timeout_s
         while not all(person.is_caught_up for person in people) and perf_counter() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
@@ -183,7 +184,7 @@ class Crowd:
             left = sum(len(person.pending) for person in self.people)
             if not left and not self._awaited():
                 break
-            self.tell("waiting for the last deliveries", 0.0)
+            self.report("waiting for the last deliveries", 0.0)
             await asyncio.sleep(0.02)
             if perf_counter() - asked > 1:
                 asked = perf_counter()
@@ -204,13 +205,13 @@ class Crowd:
                 return True
         return False
 
-    def _wants_receipts(self, chat: Chat) -> bool:
+    def _wants_receipts(self, chat: CrowdChat) -> bool:
         """Receipts of single chats reach the author; those of groups are coalesced, capped, and not followed."""
         steady = not any(person.flapping or person.slow or not person.wanted for person in chat.members)
         return not chat.is_group and self.stage.plan.acks != "none" and steady
 
     def count_up(self) -> None:
-        """Compare what everybody has with what there is to be had."""
+        """Compares what every person holds with the stored histories."""
         counts = self.stage.counts
         counts.unanswered = sum(len(person.pending) for person in self.people)
         for chat in self.chats:
@@ -235,7 +236,7 @@ class Crowd:
         done = 0
         chats = self.chats
 
-        async def one(chat: Chat) -> None:
+        async def one(chat: CrowdChat) -> None:
             nonlocal done
             comparison = Comparison(self._expectation(chat), self.proof)
             for member in self._witnesses(chat):
@@ -244,18 +245,18 @@ class Crowd:
                 self._check_held(chat, member, rows)
             self.proof.histories_of += len(chat.members)
             done += 1
-            self.tell("comparing histories", done / len(chats))
+            self.report("comparing histories", done / len(chats))
 
         await few_at_a_time(one, chats, 8)
 
-    def _witnesses(self, chat: Chat) -> list[Person]:
+    def _witnesses(self, chat: CrowdChat) -> list[Person]:
         if self.stage.plan.verify == "all" or len(chat.members) <= SAMPLE_MEMBERS:
             return chat.members
         step = len(chat.members) / SAMPLE_MEMBERS
         return [chat.members[int(i * step)] for i in range(SAMPLE_MEMBERS)]
 
-    async def _pull(self, chat: Chat, member: Person) -> list[Row]:
-        rows: list[Row] = []
+    async def _pull(self, chat: CrowdChat, member: Person) -> list[StoredRow]:
+        rows: list[StoredRow] = []
         begin = chat.base_seq + 1
         while True:
             answer = await self.caller.call(
@@ -267,15 +268,15 @@ class Crowd:
                 return rows
             begin = page.next_seq
 
-    def _expectation(self, chat: Chat) -> Expectation:
+    def _expectation(self, chat: CrowdChat) -> Expectation:
         seed = self.stage.plan.seed
         expected = Expectation(
             chat.conversation_id, seed, chat.base_seq, {}, set(), set(), conflicts=[], is_group=chat.is_group
         )
         for sender in chat.senders:
             place = next(i for i, t in enumerate(sender.targets) if t.track.conversation_id == chat.conversation_id)
-            told = zip(sender.acks_number, sender.acks_seq, sender.acks_id, sender.acks_target, strict=True)
-            for number, seq, server_msg_id, target in told:
+            acks = zip(sender.acks_number, sender.acks_seq, sender.acks_id, sender.acks_target, strict=True)
+            for number, seq, server_msg_id, target in acks:
                 if target != place:
                     continue
                 client_msg_id = client_msg_id_of(seed, sender.number, number)
@@ -290,7 +291,7 @@ class Crowd:
             }
         return expected
 
-    def _check_held(self, chat: Chat, member: Person, rows: Sequence[Row]) -> None:
+    def _check_held(self, chat: CrowdChat, member: Person, rows: Sequence[StoredRow]) -> None:
         """What was pushed to this member is what is stored: the same messages, ids and bodies."""
         track = member.tracks[chat.conversation_id]
         digest = 0

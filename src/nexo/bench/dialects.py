@@ -1,4 +1,4 @@
-"""What the generator says in the envelope and the request dialect, and how it reads them."""
+"""How the generator writes and reads the envelope and the request dialect."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from urllib.parse import urlencode
 import msgspec
 from msgspec import Struct
 
-from nexo.bench.command_dialect import Command
-from nexo.bench.frame import Dialect, Frame, PlainData
+from nexo.bench.command_dialect import CommandDialect
+from nexo.bench.frame import BenchDialect, Frame, PlainData
 
 _encode = msgspec.json.Encoder().encode
 
 
-class Envelope:
+class EnvelopeDialect:
     subprotocol = "nexo.envelope.v1"
     resends = True
     acks_by_seq = True
@@ -74,7 +74,7 @@ _REQUEST_TYPES = {
 _REQUEST_ACKS = {1003: "saved", 2003: "read", 2008: "delivered", 2009: "saved"}
 
 
-class Request:
+class RequestDialect:
     subprotocol = "nexo.request.v1"
     resends = False
     acks_by_seq = True
@@ -135,8 +135,12 @@ class Request:
         return frame
 
 
-_DIALECTS: dict[str, type[Dialect]] = {"envelope": Envelope, "request": Request, "command": Command}
+_DIALECTS: dict[str, type[BenchDialect]] = {
+    "envelope": EnvelopeDialect,
+    "request": RequestDialect,
+    "command": CommandDialect,
+}
 
 
-def make_dialect(name: str) -> Dialect:
+def make_dialect(name: str) -> BenchDialect:
     return _DIALECTS[name]()

@@ -1,6 +1,6 @@
-"""What the generator hears, whatever the dialect: it speaks of envelope frames, the others are translated.
+"""What the generator receives, as envelope frames; frames of other dialects are translated.
 
-Only the fields that somebody looks at are decoded, whatever order they come in.
+Only the fields that are used are decoded, in any order.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 
 class Entry(Struct, rename="camel"):
-    """What SYNC tells of a conversation."""
+    """What SYNC reports about a conversation."""
 
     conversation_id: str
     head_seq: int = 0
@@ -93,7 +93,7 @@ class PlainData(Struct):
         )
 
 
-class Dialect(Protocol):
+class BenchDialect(Protocol):
     subprotocol: str
     resends: bool  # the server sends by itself what was missed
     acks_by_seq: bool  # can acknowledge a place instead of a message

@@ -14,7 +14,7 @@ import msgspec
 _LENGTH = b"\r\ncontent-length:"
 
 
-class Address:
+class ServerAddress:
     """Where a server listens: one `http(s)://` (or `ws(s)://`) URL for both of its protocols."""
 
     def __init__(self, url: str) -> None:
@@ -55,8 +55,8 @@ class Answer(msgspec.Struct):
 decode_answer = msgspec.json.Decoder(Answer).decode
 
 
-class HttpConnection(asyncio.Protocol):
-    """`on_answer` gets status, head and body of each answer, `on_lost` is told once that the connection is gone."""
+class BenchHttpConnection(asyncio.Protocol):
+    """`on_answer` gets status, head and body of each answer, `on_lost` is called once when the connection is lost."""
 
     __slots__ = ("_buffer", "on_answer", "on_lost", "open", "transport")
 

@@ -1,4 +1,4 @@
-"""Somebody who sends over HTTP and receives nothing: a service that writes to people."""
+"""A person that sends over HTTP and receives nothing: a service that writes to users."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections import deque
 import msgspec
 
 from nexo.bench.frame import Frame
-from nexo.bench.http import HttpConnection, decode_answer, header, with_body
+from nexo.bench.http import BenchHttpConnection, decode_answer, header, with_body
 from nexo.bench.numbering import client_msg_id_of
-from nexo.bench.person import Person, Stage, Target
+from nexo.bench.person import Person, SendTarget, Stage
 
 TRIES = 6
+TRIES_OVER_RESTARTS = 25
 
 
 class _Sent(msgspec.Struct):
@@ -31,7 +32,7 @@ class HttpSender(Person):
         super().__init__(stage, number, user_id, token)
         self._head = self.address.request_head("POST", "/msg/send", token)
         self._line: deque[tuple[str, bytes]] = deque()
-        self._link: HttpConnection | None = None
+        self._link: BenchHttpConnection | None = None
         self._asking = False  # for an answer, or for a connection
 
     @property
@@ -52,7 +53,7 @@ class HttpSender(Person):
         if self._link is not None:
             self._link.cut()
 
-    def _send(self, number: int, due: float, target: Target) -> None:
+    def _send(self, number: int, due: float, target: SendTarget) -> None:
         client_msg_id = client_msg_id_of(self.stage.plan.seed, self.number, number)
         to = "group_id" if target.is_group else "recv_id"
         body = f'{{"client_msg_id":"{client_msg_id}","{to}":"{target.to}","content":"{self.stage.body(due)}"}}'
@@ -70,18 +71,19 @@ class HttpSender(Person):
 
     async def _open(self) -> None:
         pause_s = 0.05
-        for _ in range(TRIES):
+        restarts = self.stage.plan.allow_restarts
+        for _ in range(TRIES_OVER_RESTARTS if restarts else TRIES):
             try:
                 _, self._link = await self.stage.loop.create_connection(
-                    lambda: HttpConnection(self._answered, self._gone),
+                    lambda: BenchHttpConnection(self._answered, self._gone),
                     self.address.host,
                     self.address.port,
                     ssl=self.address.tls,
                 )
             except OSError as error:
-                self._count(self.stage.counts.errors, str(error))
+                self._count(self.stage.counts.ended if restarts else self.stage.counts.errors, str(error))
                 await asyncio.sleep(pause_s)
-                pause_s *= 2
+                pause_s = min(pause_s * 2, 3.2)
             else:
                 self._asking = False
                 self._next()
@@ -91,7 +93,8 @@ class HttpSender(Person):
         self._link = None
         if self._asking and self._line:
             counts = self.stage.counts
-            self._count(counts.lost if self.stage.settled else counts.ended, "an HTTP request was not answered")
+            is_fault = self.stage.settled and not self.stage.plan.allow_restarts
+            self._count(counts.lost if is_fault else counts.ended, "an HTTP request was not answered")
         self._asking = False
         self._next()
 
@@ -103,7 +106,7 @@ class HttpSender(Person):
             sent = _decode_sent(answer.data)
             self._saved(Frame("ACK", client_msg_id, sent.server_msg_id, msg_seq=sent.seq, ack_type="saved"))
         else:
-            # a two-phase server accepts (202); what becomes of it is not told over HTTP
+            # a two-phase server accepts (202); its outcome is not reported over HTTP
             reason = "accepted" if status == 202 else answer.err_msg
             retry_after = header(head, b"retry-after")
             pause_ms = int(retry_after) * 1000 if retry_after.isdigit() else 0

@@ -1,7 +1,7 @@
 """Client message ids that say who sent what as which number, and are still as good as random to an index.
 
 Sixteen digits depend on run, sender and number and are spread evenly; the last twelve are the sender's and the
-message's number. So a ledger knows every id without keeping it, and a message that nobody sent is found out.
+message's number. So a ledger knows every id without keeping it, and a message that was never sent is detected.
 """
 
 from __future__ import annotations

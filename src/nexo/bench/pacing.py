@@ -1,4 +1,4 @@
-"""How sends leave: on a schedule that waits for nobody (open loop), or one for each answer (closed loop)."""
+"""How sends leave: on a schedule that does not wait for answers (open loop), or one for each answer (closed loop)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from time import perf_counter
 
 from nexo.bench.alarm import Alarm
 from nexo.bench.histogram import Histogram
-from nexo.bench.person import Person, Stage, Target
+from nexo.bench.person import Person, SendTarget, Stage
 from nexo.bench.schedule import Schedule
 
 BATCH = 128  # sends before the event loop gets its turn, when the schedule is behind
 
-Sender = tuple[Person, Target]
+Sender = tuple[Person, SendTarget]
 
 
 def senders_of(people: Sequence[Person]) -> list[Sender]:
@@ -79,18 +79,18 @@ class ClosedLoop:
         stage = self._stage
         stage.running = True
         for person in {person for person, _ in self._senders}:
-            person.on_saved = self._go_on
+            person.on_saved = self._send_next
         await asyncio.sleep(max(0.0, start - perf_counter()))
         for i, (person, target) in enumerate(self._senders):
             if self._ramp_s:
                 begin = start + self._ramp_s * i / len(self._senders)
                 await asyncio.sleep(max(0.0, begin - perf_counter()))
             for _ in range(self._window):
-                self._go_on(person, target)
+                self._send_next(person, target)
         await asyncio.sleep(max(0.0, start + self._seconds - perf_counter()))
         stage.running = False
 
-    def _go_on(self, person: Person, target: Target) -> None:
+    def _send_next(self, person: Person, target: SendTarget) -> None:
         if not self._stage.running:
             return
         now = perf_counter()

@@ -1,4 +1,4 @@
-"""Somebody who takes part: one connection, what it sent, what it was told, and what it holds.
+"""A simulated person: one connection, what it sent, which answers it got, and what it holds.
 
 No task belongs to a person: everything is done by the callbacks of the connection, except connecting itself.
 """
@@ -14,26 +14,27 @@ from typing import Any
 import msgspec
 
 from nexo.bench.counts import Counts, Recorder
-from nexo.bench.frame import Dialect, Entry, Frame
-from nexo.bench.http import Address
+from nexo.bench.frame import BenchDialect, Entry, Frame
+from nexo.bench.http import ServerAddress
 from nexo.bench.numbering import client_msg_id_of, number_of
 from nexo.bench.plan import Plan
 from nexo.bench.track import STAMP_DIGITS, Track
-from nexo.bench.websocket import Connection, open_connection, upgrade_request
+from nexo.bench.websocket import BenchConnection, open_connection, upgrade_request
 
 CONNECT_TIMEOUT_S = 30.0
+RESTART_S = 60.0  # how long a client tries to return to a server that is restarted
 CACHE_MAX = 4096
 SLOW_BUFFER_BYTES = 65_536
 
 
-class Failed(Exception):
-    """A person could not sign in; the text says why."""
+class ConnectFailed(Exception):
+    """A person could not sign in; the text states why."""
 
 
 class Stage:
     """What the persons of one process share."""
 
-    def __init__(self, plan: Plan, dialect: Dialect, addresses: list[Address]) -> None:
+    def __init__(self, plan: Plan, dialect: BenchDialect, addresses: list[ServerAddress]) -> None:
         self.plan = plan
         self.dialect = dialect
         self.addresses = addresses
@@ -48,10 +49,10 @@ class Stage:
         self.first_copy = self.recorder.metric("first copy")
         self.delivers_early = False  # receivers get provisional copies
         self.padding = "x" * (plan.body_bytes - STAMP_DIGITS)
-        self.running = False  # while it is, a closed loop goes on
+        self.running = False  # while true, a closed loop continues
         self.settled = True  # while it is, connections that end are a fault
         self.unacknowledged: set[tuple[Person, Track]] = set()  # of coalesced acknowledgements
-        self.tracks: dict[str, list[Track]] = {}  # of everybody, by conversation
+        self.tracks: dict[str, list[Track]] = {}  # of all persons, by conversation
         self.decode: Callable[[bytes], Frame] = _remembering(dialect.decode) if plan.groups else dialect.decode
         self.loop = asyncio.get_running_loop()
         self.tasks: set[asyncio.Task[None]] = set()
@@ -86,8 +87,8 @@ def _remembering(decode: Callable[[bytes], Frame]) -> Callable[[bytes], Frame]:
     return lookup
 
 
-class Target(msgspec.Struct):
-    """Where somebody sends to."""
+class SendTarget(msgspec.Struct):
+    """The target of a send."""
 
     track: Track
     to: str
@@ -103,20 +104,20 @@ class Person:
         self.token = token
         self.address = stage.addresses[number % len(stage.addresses)]
         self.tracks: dict[str, Track] = {}
-        self.targets: list[Target] = []
-        self.connection: Connection | None = None
+        self.targets: list[SendTarget] = []
+        self.connection: BenchConnection | None = None
         self.slow = False  # reads little, or nothing
         self.flapping = False
         self.online = False  # signed in, and what was not answered has been sent again
-        self.wanted = False  # stays connected: comes back when it is cut off
+        self.wanted = False  # stays connected: reconnects when it is cut
         self.sent = 0
-        self.pending: dict[int, tuple[float, Target]] = {}
-        self.refused: list[tuple[int, Target]] = []
+        self.pending: dict[int, tuple[float, SendTarget]] = {}
+        self.refused: list[tuple[int, SendTarget]] = []
         self.acks_number = array("q")
         self.acks_seq = array("q")
         self.acks_id = array("Q")
         self.acks_target = array("l")
-        self.on_saved: Callable[[Person, Target], None] | None = None
+        self.on_saved: Callable[[Person, SendTarget], None] | None = None
         self.on_caught_up: Callable[[Person], None] | None = None
         self.on_pong: Callable[[Person], None] | None = None
         self.on_page: Callable[[Person, Frame], None] | None = None
@@ -141,12 +142,13 @@ class Person:
         self._ready = stage.loop.create_future()
         self._behind.clear()
         dialect = stage.dialect
-        upgrade = upgrade_request(
-            self.address, dialect.path(self.user_id), dialect.subprotocol, dialect.bearer(self.token)
-        )
+        token = self.token
+        upgrade = upgrade_request(self.address, dialect.path(self.user_id), dialect.subprotocol, dialect.bearer(token))
 
-        def make() -> Connection:
-            connection = Connection(upgrade, self._opened, self._heard, lambda reason: self._lost(connection, reason))
+        def make() -> BenchConnection:
+            connection = BenchConnection(
+                upgrade, self._opened, self._heard, lambda reason: self._lost(connection, reason)
+            )
             self.connection = connection
             return connection
 
@@ -156,42 +158,45 @@ class Person:
                 await self._ready
         except TimeoutError:
             self.connection = None
-            raise Failed(f"{self.user_id} was not signed in within {CONNECT_TIMEOUT_S:g} s") from None
+            raise ConnectFailed(f"{self.user_id} was not signed in within {CONNECT_TIMEOUT_S:g} s") from None
         except OSError as error:
             self.connection = None
-            raise Failed(f"{self.user_id} could not connect: {error}") from error
+            raise ConnectFailed(f"{self.user_id} could not connect: {error}") from error
         finally:
             self._ready = None
         self.wanted = self.online = True
+        if self.token is not token:  # it was renewed on the way, and the connection lives as long as its token
+            self._write(dialect.renewal(self.token))
 
     async def come_back(self) -> None:
         """As a client does: at once, with what it has, and it sends again what was not answered."""
         self.stage.counts.reconnects += 1
         for track in self.tracks.values():
             track.restless = True
-        pause_s = 0.05
+        pause_s, restarts = 0.05, self.stage.plan.allow_restarts
+        deadline = perf_counter() + RESTART_S
         while True:
             try:
                 await self.connect()
                 break
-            except Failed as error:
+            except ConnectFailed as error:
                 # who reads too slowly may be closed again while it signs in
                 counts = self.stage.counts
-                self._count(counts.ended if self.slow else counts.errors, str(error).split(": ")[-1])
-                if pause_s > 2:
+                self._count(counts.ended if self.slow or restarts else counts.errors, str(error).split(": ")[-1])
+                if perf_counter() > deadline if restarts else pause_s > 2:
                     return
                 await asyncio.sleep(pause_s)
-                pause_s *= 2
+                pause_s = min(pause_s * 2, 2.0) if restarts else pause_s * 2
         for number, (due, target) in list(self.pending.items()):
             for track in self.stage.tracks.get(target.track.conversation_id, ()):
                 track.restless = True  # a message that is sent again is also pushed again
             self._send(number, due, target)
 
     def renew(self, token: str) -> None:
-        """Go on with this token."""
+        """Continues with this token."""
         self.token = token
         if self.online:
-            self._say(self.stage.dialect.renewal(token))
+            self._write(self.stage.dialect.renewal(token))
 
     def leave(self) -> None:
         """Cut off, on purpose."""
@@ -204,24 +209,24 @@ class Person:
         baselines = {name: track.contiguous for name, track in self.tracks.items() if track.contiguous}
         hello = self.stage.dialect.hello(self.token, f"bench-{self.number}", baselines)
         if hello is not None:
-            self._say(hello)
+            self._write(hello)
 
-    def _say(self, payload: bytes) -> None:
+    def _write(self, payload: bytes) -> None:
         if self.connection is not None and self.connection.open:
             self.connection.send(payload)
 
-    def _lost(self, connection: Connection, reason: str) -> None:
+    def _lost(self, connection: BenchConnection, reason: str) -> None:
         ready = self._ready
         if ready is not None and not ready.done():
             self.connection = None
-            ready.set_exception(Failed(f"{self.user_id} was not let in: {reason}"))
+            ready.set_exception(ConnectFailed(f"{self.user_id} was not let in: {reason}"))
             return
         if connection is not self.connection:
             return
         self.connection = None
         self.online = False
         counts = self.stage.counts
-        expected = self.slow or self.flapping or not self.stage.settled
+        expected = self.slow or self.flapping or not self.stage.settled or self.stage.plan.allow_restarts
         self._count(counts.ended if expected else counts.lost, reason)
         if self.wanted:
             self.stage.spawn(self.come_back())
@@ -232,14 +237,14 @@ class Person:
 
     # -- sending ---------------------------------------------------------------------------------------
 
-    def send(self, target: Target, due: float) -> None:
+    def send(self, target: SendTarget, due: float) -> None:
         number = self.sent
         self.sent = number + 1
         self.pending[number] = (due, target)
         self.stage.counts.sent += 1
         self._send(number, due, target)
 
-    def _send(self, number: int, due: float, target: Target) -> None:
+    def _send(self, number: int, due: float, target: SendTarget) -> None:
         connection = self.connection
         if connection is None or not self.online:
             return  # it leaves when this one is back, behind those before it
@@ -310,7 +315,7 @@ class Person:
         self.acks_id.append(int(frame.server_msg_id or 0))
         self.acks_target.append(target.place)
         if not target.track.own(frame.msg_seq):
-            stage.counts.foreign += 1  # somebody else's message was said to stand there
+            stage.counts.foreign += 1  # the server acknowledged another message at this seq
         if self.on_saved is not None:
             self.on_saved(self, target)
 
@@ -368,7 +373,7 @@ class Person:
         elif kind == "AUTH_OK":
             question = self.stage.dialect.after_auth()
             if question is not None:
-                self._say(question)
+                self._write(question)
         elif kind == "SYNC":
             self._note_heads(frame)
         elif kind == "RESEND_DONE":
@@ -379,7 +384,7 @@ class Person:
             counts.resyncs += 1
             for track in self.tracks.values():
                 track.restless = True
-            self.stage.loop.call_later(frame.after_ms / 1000, self._say, self.stage.dialect.sync())
+            self.stage.loop.call_later(frame.after_ms / 1000, self._write, self.stage.dialect.sync())
         elif kind == "GROUP_NOTIFY":
             self._note_head(frame.conversation_id or "", frame.head_seq)
         elif kind == "HEADS":
@@ -387,7 +392,7 @@ class Person:
         elif kind == "ERROR":
             self._error(frame)
         elif kind == "AUTH_FAIL" and self._ready is not None and not self._ready.done():
-            self._ready.set_exception(Failed(f"{self.user_id}: {frame.reason}"))
+            self._ready.set_exception(ConnectFailed(f"{self.user_id}: {frame.reason}"))
 
     def _error(self, frame: Frame) -> None:
         stage = self.stage
@@ -436,7 +441,7 @@ class Person:
             return
         self._behind.add(track.conversation_id)
         track.restless = True
-        self._say(self.stage.dialect.pull(track.conversation_id, track.contiguous + 1))
+        self._write(self.stage.dialect.pull(track.conversation_id, track.contiguous + 1))
 
     def _pulled(self, frame: Frame) -> None:
         if self.on_page is not None:
@@ -456,7 +461,7 @@ class Person:
         if quick:
             last = frame.messages[-1] if frame.messages else None
             if last is not None and last.msg_seq <= track.contiguous:
-                self._say(self.stage.dialect.delivered(name, last.msg_seq, last.server_msg_id or ""))
+                self._write(self.stage.dialect.delivered(name, last.msg_seq, last.server_msg_id or ""))
         self._behind.discard(name)
         track.head = max(track.head, frame.head_seq)
         if before < track.contiguous < track.head:  # else an own message is between, and its answer on its way
@@ -464,7 +469,7 @@ class Person:
         self._tell_caught_up()
 
     def ask_again(self) -> None:
-        """For what the server has said there is, and this one does not have."""
+        """Pulls what the server has reported and this person does not have."""
         self._behind.clear()
         for track in self.tracks.values():
             if track.contiguous < track.head:

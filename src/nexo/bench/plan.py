@@ -38,16 +38,16 @@ class Acks(StrEnum):
 
 
 class Verify(StrEnum):
-    """Whose histories are compared: everybody's, or those of some members of each group."""
+    """Whose histories are compared: those of all persons, or of some members of each group."""
 
     all = "all"
     sample = "sample"
 
 
-# The clients who missed something share those who wrote to them.
+# The clients that missed messages share their senders.
 COMING_BACK = (Scenario.reconnect_storm, Scenario.offline_catch_up)
 CLIENTS_PER_SENDER = 20
-# These end when everybody has what they came for, not after a time.
+# These end when every client has its messages, not after a time.
 UNTIMED = (Scenario.connect, *COMING_BACK)
 USERS_OF_CONNECTIONS = 200
 WINDOW = 8
@@ -97,6 +97,7 @@ class Plan(msgspec.Struct, kw_only=True):
     verify: Verify = Verify.all
     drain_s: float = 30.0
     allow_refusals: bool = False
+    allow_restarts: bool = False  # of servers and databases: clients return, and nothing may be missing
     accounts: list[Account] = []
     seed: int = 0
     first_user: int = 0  # the number of this process' first person
@@ -104,13 +105,13 @@ class Plan(msgspec.Struct, kw_only=True):
 
     @property
     def people(self) -> int:
-        """Everybody who takes part, each on a connection of their own."""
+        """Number of persons, each with its own connection."""
         senders = -(-self.pairs // CLIENTS_PER_SENDER) if self.scenario in COMING_BACK else self.pairs
         return self.pairs + senders + self.groups * self.members + self.connections
 
     @property
     def users(self) -> int:
-        """Idle connections and pings may share users; everybody else is one of their own."""
+        """Idle connections and pings may share users; all other connections have a user each."""
         return self.people - self.connections + min(self.connections, USERS_OF_CONNECTIONS)
 
     @property
@@ -178,11 +179,11 @@ def check_plan(plan: Plan) -> list[str]:
 
 
 def divided(plan: Plan, processes: int) -> list[Plan]:
-    """One plan per generator process. Pairs and groups stay whole; the rate follows those who send."""
+    """One plan per generator process. Pairs and groups stay whole; the rate is shared in proportion to the senders."""
     processes = max(1, min(processes, plan.pairs + plan.groups + plan.connections))
     shares = []
     first, first_group = 0, 0
-    everybody = _senders(plan)
+    senders = _senders(plan)
     for number in range(processes):
         part = msgspec.structs.replace(
             plan,
@@ -192,7 +193,7 @@ def divided(plan: Plan, processes: int) -> list[Plan]:
             first_user=first,
             seed=plan.seed + number,
         )
-        share = _senders(part) / everybody if everybody else 0.0
+        share = _senders(part) / senders if senders else 0.0
         part.rate, part.preload = plan.rate * share, round(plan.preload * share)
         part.accounts = plan.accounts[first : first + part.people]
         first += part.people

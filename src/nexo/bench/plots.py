@@ -12,7 +12,7 @@ WIDTH, HEIGHT = 720, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 14, 14, 30
 
 
-class Line(msgspec.Struct):
+class PlotLine(msgspec.Struct):
     name: str
     values: list[float | None]
     tone: str  # a CSS class
@@ -63,7 +63,7 @@ def _x(share: float) -> float:
     return _LEFT + (WIDTH - _LEFT - _RIGHT) * share
 
 
-def time_plot(times_s: Sequence[float], lines: Sequence[Line], unit: str, warmup_s: float, label: str) -> str:
+def time_plot(times_s: Sequence[float], lines: Sequence[PlotLine], unit: str, warmup_s: float, label: str) -> str:
     """Lines over the seconds of a run; the warm-up is shaded."""
     values = [value for line in lines for value in line.values if value is not None]
     if not values or len(times_s) < 2:
@@ -139,7 +139,7 @@ def percentile_plot(points: Sequence[tuple[float, float]], unit: str, label: str
     return _frame("".join(parts), label)
 
 
-def growth_plot(xs: Sequence[float], lines: Sequence[Line], unit: str, label: str) -> str:
+def growth_plot(xs: Sequence[float], lines: Sequence[PlotLine], unit: str, label: str) -> str:
     """How something changes as something else grows by powers of ten."""
     values = [value for line in lines for value in line.values if value is not None]
     if not values or len(xs) < 2:

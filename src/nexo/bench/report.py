@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
 
-from nexo.bench.capacity import Search
+from nexo.bench.capacity import CapacitySearch
 from nexo.bench.histogram import Histogram, Summary
-from nexo.bench.plots import Line, bars, number, percentile_plot, time_plot
+from nexo.bench.plots import PlotLine, bars, number, percentile_plot, time_plot
 from nexo.bench.report_style import STYLE
 from nexo.bench.result import Result
 from nexo.bench.view import describe
@@ -20,20 +20,20 @@ _METRICS = {
     "save lag": ("accepted to saved", "Between the two acknowledgements of a send (two-phase)."),
     "received": ("send to received", "From the moment a send was due until a receiver had the message."),
     "first copy": ("send to first copy", "Until a receiver had the message, provisional or saved (two-phase)."),
-    "received by slow readers": ("slow readers", "The same, for those who read slowly or not at all."),
+    "received by slow readers": ("slow readers", "The same, for receivers that read slowly or not at all."),
     "answered": ("question to answer", "From the moment a question was due until its answer arrived."),
     "signed in": ("signing in", "From connecting until the server had sent what it sends by itself."),
     "caught up": ("coming back", "From connecting until a client held everything it had missed."),
-    "history page": ("history page", "A page of history over HTTP, while the others chat."),
+    "history page": ("history page", "A page of history over HTTP, while other clients chat."),
 }
 _COLUMNS = 60
 
 
-def write_report(path: Path, result: Result, search: Search | None = None) -> None:
+def write_report(path: Path, result: Result, search: CapacitySearch | None = None) -> None:
     path.write_text(render(result, search), encoding="utf-8")
 
 
-def render(result: Result, search: Search | None = None) -> str:
+def render(result: Result, search: CapacitySearch | None = None) -> str:
     title = f"nexo bench {result.plan.scenario}"
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
@@ -42,7 +42,7 @@ def render(result: Result, search: Search | None = None) -> str:
     )
 
 
-def _sections(result: Result, search: Search | None) -> Iterator[str]:
+def _sections(result: Result, search: CapacitySearch | None) -> Iterator[str]:
     yield _head(result)
     yield _verdict(result)
     yield _tiles(result)
@@ -115,7 +115,7 @@ def _tiles(result: Result) -> str:
     return f"<section class=tiles>{shown}</section>"
 
 
-def _capacity(search: Search) -> str:
+def _capacity(search: CapacitySearch) -> str:
     rows = "".join(
         f"<tr class={'held' if trial.held else 'broke'}><td>{trial.rate:,.0f}/s<td>{trial.reached_per_s:,.0f}/s"
         f"<td>{trial.latency_ms:,.2f} ms<td>{'holds' if trial.held else escape(trial.why_not)}</tr>"
@@ -144,7 +144,7 @@ def _over_time(result: Result) -> str:
     warmup_s = result.plan.warmup_s
     parts = []
     flows = [
-        Line(name, [float(getattr(point, f"{key}_per_s")) for point in result.series], key)
+        PlotLine(name, [float(getattr(point, f"{key}_per_s")) for point in result.series], key)
         for name, key in (
             ("due to be sent", "sent"),
             ("saved", "saved"),
@@ -193,13 +193,13 @@ def _server_plot(
 ) -> str:
     if times is None:
         times = [point.at_s for point in result.server_series]
-    lines = [Line(name, line, _TONES[i % len(_TONES)]) for i, (name, line) in enumerate(values.items())]
+    lines = [PlotLine(name, line, _TONES[i % len(_TONES)]) for i, (name, line) in enumerate(values.items())]
     return _figure(title, time_plot(times, lines, unit, result.plan.warmup_s, title), lines)
 
 
 def _latency_over_time(result: Result, times: list[float], name: str) -> str:
     lines = [
-        Line(
+        PlotLine(
             label,
             [getattr(point.latencies[name], key) if name in point.latencies else None for point in result.series],
             key,
@@ -210,7 +210,7 @@ def _latency_over_time(result: Result, times: list[float], name: str) -> str:
     return _figure(title, time_plot(times, lines, "ms", result.plan.warmup_s, title), lines)
 
 
-def _figure(title: str, plot: str, lines: list[Line]) -> str:
+def _figure(title: str, plot: str, lines: list[PlotLine]) -> str:
     if not plot:
         return ""
     legend = "".join(f'<span><i class="{line.tone}"></i>{escape(line.name)}</span>' for line in reversed(lines))
@@ -244,7 +244,7 @@ def _histogram_plot(histogram: Histogram, label: str) -> str:
 
 
 def _percents(count: int) -> Iterator[float]:
-    """Closer and closer to a hundred, as far as there are values to tell."""
+    """Returns percentiles that approach a hundred, as far as there are enough values."""
     step = 0
     while True:
         percent = 100 - 100 / 10 ** (step / 20)

@@ -29,7 +29,7 @@ class Point(msgspec.Struct):
     latencies: dict[str, Summary]
 
 
-class Server(msgspec.Struct):
+class ServerFacts(msgspec.Struct):
     own: bool  # started for this run
     store: str
     settings: dict[str, str]
@@ -39,7 +39,7 @@ class Server(msgspec.Struct):
     rss_after_mib: float | None = None
 
 
-class Generator(msgspec.Struct):
+class GeneratorFacts(msgspec.Struct):
     processes: int
     cpu_share: float  # of one core, of the busiest process
     lag_ms: Summary  # how late it did what was due
@@ -63,8 +63,8 @@ class Result(msgspec.Struct):
     at: str
     machine: Machine
     plan: Plan
-    server: Server
-    generator: Generator
+    server: ServerFacts
+    generator: GeneratorFacts
     verdict: Judgement
     seconds: float  # measured
     saved_per_s: float
@@ -85,7 +85,7 @@ class Result(msgspec.Struct):
 def assemble(
     plan: Plan,
     parts: Sequence[WorkerResult],
-    server: Server,
+    server: ServerFacts,
     *,
     seconds: float,
     usage: tuple[Usage, Usage] | None,
@@ -124,7 +124,8 @@ def assemble(
             counts,
             proof,
             histories_wanted=has_histories,
-            allow_refusals=plan.allow_refusals,
+            allow_refusals=plan.allow_refusals or plan.allow_restarts,
+            allow_restarts=plan.allow_restarts,
             one_server=len(plan.urls) < 2,
             failures=all_failures,
         ),
@@ -144,7 +145,7 @@ def assemble(
     )
 
 
-def _generator(plan: Plan, parts: Sequence[WorkerResult], latencies: dict[str, Histogram]) -> Generator:
+def _generator(plan: Plan, parts: Sequence[WorkerResult], latencies: dict[str, Histogram]) -> GeneratorFacts:
     lag = Histogram()
     for part in parts:
         lag.add(part.lag.unpacked())
@@ -155,11 +156,11 @@ def _generator(plan: Plan, parts: Sequence[WorkerResult], latencies: dict[str, H
         why = f"it used {share:.0%} of a core; give it more with --processes"
     elif plan.is_open_loop and "saved" in latencies and summary.p99 > max(2.0, latencies["saved"].summary().p99 / 4):
         why = f"1 % of the sends left {summary.p99:.1f} ms late or more"
-    return Generator(len(parts), share, summary, bool(why), why)
+    return GeneratorFacts(len(parts), share, summary, bool(why), why)
 
 
 def _figures(parts: Sequence[WorkerResult]) -> dict[str, float]:
-    """Those that end in `_ms` or `s` are the worst of all processes; the others add up."""
+    """Those that end in `_ms` or `s` are the worst of all processes; all other figures add up."""
     found: dict[str, float] = {}
     for part in parts:
         for name, value in part.figures.items():
@@ -170,7 +171,7 @@ def _figures(parts: Sequence[WorkerResult]) -> dict[str, float]:
     return found
 
 
-def _figures_of_server(plan: Plan, figures: dict[str, float], server: Server) -> dict[str, float]:
+def _figures_of_server(plan: Plan, figures: dict[str, float], server: ServerFacts) -> dict[str, float]:
     """What one client costs."""
     if server.cpu_s is None or server.rss_after_mib is None or server.rss_before_mib is None:
         return {}

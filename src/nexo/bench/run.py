@@ -10,21 +10,21 @@ from time import perf_counter
 
 import msgspec
 
-from nexo.bench.counts import Said, Tick, WorkerResult
+from nexo.bench.counts import Tick, WorkerReport, WorkerResult
 from nexo.bench.plan import UNTIMED, Plan, Scenario, divided
 from nexo.bench.processes import Usage, usage_of
-from nexo.bench.result import Result, Server, assemble
+from nexo.bench.result import Result, ServerFacts, assemble
 from nexo.bench.watching import LONG_S, Watch
 
 START_DELAY_S = 0.3
 HISTORYLESS = (Scenario.connect, Scenario.ping)
-_decode = msgspec.json.Decoder(Said).decode
+_decode = msgspec.json.Decoder(WorkerReport).decode
 
 Watcher = Callable[[Sequence[Tick]], None]
 
 
 class GeneratorFailed(Exception):
-    """A generator process could not do its part; the text says why."""
+    """A generator process failed; the text states why."""
 
 
 class Generator:
@@ -55,7 +55,7 @@ class Generator:
         try:
             self._process.stdin.write(msgspec.json.encode(self._plan) + b"\n")
             async for line in self._process.stdout:
-                self._hear(_decode(line))
+                self._take_report(_decode(line))
             code = await self._process.wait()
             if self.result is None and not self.failure:
                 self.failure = f"a generator process ended with exit code {code}"
@@ -66,31 +66,33 @@ class Generator:
                 self._process.kill()
                 await self._process.wait()
 
-    def _hear(self, said: Said) -> None:
-        if said.tick is not None:
-            self.tick = said.tick
-        if said.ready:
+    def _take_report(self, report: WorkerReport) -> None:
+        if report.tick is not None:
+            self.tick = report.tick
+        if report.ready:
             self.ready.set()
-        if said.measured:
+        if report.measured:
             self.measured.set()
-        if said.result is not None:
-            self.result = said.result
-        self.failure = self.failure or said.failure
+        if report.result is not None:
+            self.result = report.result
+        self.failure = self.failure or report.failure
 
     def go(self, start: float) -> None:
         if self._process.stdin is not None:
             self._process.stdin.write(b"%r\n" % start)
 
 
-class Target(msgspec.Struct):
+class TargetServer(msgspec.Struct):
     """The server under test, as far as this process can look into it."""
 
-    server: Server
+    server: ServerFacts
     pids: list[int] = []
     data: str = ""  # the folder where it keeps its files, when that is here
 
 
-async def measure(plan: Plan, target: Target, processes: int, watch: Watcher, cores: set[int] | None = None) -> Result:
+async def measure(
+    plan: Plan, target: TargetServer, processes: int, watch: Watcher, cores: set[int] | None = None
+) -> Result:
     """Runs the plan; raises GeneratorFailed when it could not be carried out at all."""
     generators = [Generator(part, cores) for part in divided(plan, processes)]
     watching = asyncio.create_task(_watch(generators, watch))
@@ -123,13 +125,13 @@ def _check_failures(generators: Sequence[Generator]) -> None:
 
 
 async def _conduct(
-    plan: Plan, target: Target, generators: Sequence[Generator], server: Watch
+    plan: Plan, target: TargetServer, generators: Sequence[Generator], server: Watch
 ) -> tuple[tuple[Usage, Usage] | None, float]:
     """Say when to go, and look at the server at the beginning and the end of the measured time."""
     for generator in generators:
         await generator.ready.wait()
     if any(generator.failure for generator in generators):
-        for generator in generators:  # the others are not let loose, and end
+        for generator in generators:  # all other generators are not started, and end
             if generator.result is None and generator._process.stdin is not None:
                 generator._process.stdin.close()
         return None, 0.0

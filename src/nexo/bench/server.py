@@ -31,8 +31,12 @@ SETTINGS = {
     "limits.connections_per_ip": "0",
     "limits.connections_total": "0",
     "limits.logins_per_min": "0",
+    "limits.login_failures_per_address_per_min": "0",
+    "limits.refreshes_per_min": "0",
     "limits.registers_per_min": "0",
     "limits.group_creates_per_min": "0",
+    "limits.membership_per_min": "0",
+    "limits.requests_per_s": "0",
     "auth.argon2_memory_kib": "8",
     "auth.argon2_time_cost": "1",
 }

@@ -1,4 +1,4 @@
-"""Access tokens live shorter than a long run: everybody gets a new one in time, as a client does."""
+"""Access tokens live shorter than a long run: every person gets a new one in time, as a client does."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import time
 
 import msgspec
 
-from nexo.bench.calls import Caller
+from nexo.bench.calls import HttpCaller
 from nexo.bench.person import Person, Stage
 
 AT_SHARE = 0.6  # of a token's life
 
 
-class Login(msgspec.Struct):
+class LoginReply(msgspec.Struct):
     access_token: str
     refresh_token: str = ""
     expires_at: int = 0
 
 
 class Tokens:
-    def __init__(self, stage: Stage, caller: Caller) -> None:
+    def __init__(self, stage: Stage, caller: HttpCaller) -> None:
         self._stage = stage
         self._caller = caller
         self._timers: set[asyncio.TimerHandle] = set()
 
-    def keep_fresh(self, login: Login, people: list[Person]) -> None:
+    def keep_fresh(self, login: LoginReply, people: list[Person]) -> None:
         """For these, who share it; the list may still grow."""
         if not login.refresh_token:
             return
@@ -33,12 +33,12 @@ class Tokens:
         timer = self._stage.loop.call_later(life_s * AT_SHARE, self._start, login, people)
         self._timers.add(timer)
 
-    def _start(self, login: Login, people: list[Person]) -> None:
+    def _start(self, login: LoginReply, people: list[Person]) -> None:
         self._stage.spawn(self._renew(login, people))
 
-    async def _renew(self, login: Login, people: list[Person]) -> None:
+    async def _renew(self, login: LoginReply, people: list[Person]) -> None:
         answer = await self._caller.call("POST", "/auth/refresh", body={"refresh_token": login.refresh_token})
-        fresh = msgspec.json.decode(answer, type=Login)
+        fresh = msgspec.json.decode(answer, type=LoginReply)
         for person in people:
             person.renew(fresh.access_token)
         self.keep_fresh(fresh, people)

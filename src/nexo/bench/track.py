@@ -16,9 +16,9 @@ class Facts(NamedTuple):
 
     digest: int
     server_msg_id: int
-    sender: str  # and the number of the message among theirs, as its client_msg_id says; empty when it does not
+    sender: str  # and the number of the message among theirs, from its client_msg_id; empty when that has none
     number: int
-    due: float  # when it was to be sent, as its body says
+    due: float  # when it was to be sent, from its body
 
 
 def _find_facts(frame: Frame) -> Facts:
@@ -47,7 +47,7 @@ class Track:
         self.base = base
         self.contiguous = base
         self.ahead: set[int] = set()
-        self.head = base  # as the server told it
+        self.head = base  # as reported by the server
         self.last_push = base
         self.last_id = 0
         self.reached_id = 0  # of the last message of others that everything before is held of
@@ -55,7 +55,7 @@ class Track:
         self.digest = 0
         self.mine = 0  # own messages, known by their acknowledgement
         self.others = 0  # messages of others, each counted once
-        self.receipt = 0  # up to here the author was told `delivered`
+        self.receipt = 0  # up to here the author has received `delivered`
         self.restless = False  # reconnected or resynced: messages may come again
 
     def holds(self, seq: int) -> bool:
@@ -82,7 +82,7 @@ class Track:
         self.digest ^= facts.digest
         if seq == self.contiguous:
             self.reached_id = facts.server_msg_id
-        # After a reconnect what was pushed meanwhile comes before what is sent again: only seqs tell the order then.
+        # After a reconnect what was pushed meanwhile comes before what is sent again: only seqs show the order then.
         if not (pulled or frame.resend or self.restless):
             self._check_order(facts, seq, counts)
         return True

@@ -1,6 +1,6 @@
 """Is what was measured true? Histories against acknowledgements, and the counts of a run against each other.
 
-Pure: feed it what was acknowledged and what was found, and it says what does not fit.
+Pure: compares what was acknowledged with what was found, and notes what differs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nexo.bench.numbering import owner_of
 FIRST_EVENT_TYPE = 100
 
 
-class Row(msgspec.Struct):
+class StoredRow(msgspec.Struct):
     """A message as a participant finds it in the history."""
 
     seq: int
@@ -28,7 +28,7 @@ class Row(msgspec.Struct):
 
 
 class Acknowledged(msgspec.Struct):
-    """What a sender was told: this is stored there."""
+    """An acknowledgement to a sender: which message is stored at which seq."""
 
     client_msg_id: str
     server_msg_id: str
@@ -36,7 +36,7 @@ class Acknowledged(msgspec.Struct):
 
 
 class Expectation(msgspec.Struct):
-    """One conversation, as those who wrote into it remember it."""
+    """One conversation, as its senders know it."""
 
     conversation_id: str
     seed: int
@@ -53,7 +53,7 @@ _Seen = tuple[int, str, str | None, str, Any]
 
 class Comparison:
     """The histories of one conversation, one participant after the other: the first is checked against what was
-    acknowledged, the others against the first. Whatever is wrong is noted in `proof`."""
+    acknowledged, all further ones against the first. Differences are noted in `proof`."""
 
     def __init__(self, expected: Expectation, proof: Proof) -> None:
         self._expected = expected
@@ -63,7 +63,7 @@ class Comparison:
         for conflict in expected.conflicts:
             proof.note("acknowledged twice", f"{expected.conversation_id}: {conflict}")
 
-    def see(self, user_id: str, rows: Sequence[Row]) -> None:
+    def see(self, user_id: str, rows: Sequence[StoredRow]) -> None:
         proof = self._proof
         proof.histories += 1
         proof.messages += len(rows)
@@ -80,7 +80,7 @@ class Comparison:
         _check_rows(self._expected, user_id, rows, proof)
 
 
-def _check_rows(expected: Expectation, user_id: str, rows: Sequence[Row], proof: Proof) -> None:
+def _check_rows(expected: Expectation, user_id: str, rows: Sequence[StoredRow], proof: Proof) -> None:
     name = f"{expected.conversation_id} as {user_id}"
     _check_numbers(name, expected.base_seq, rows, proof)
     _check_once(name, rows, proof)
@@ -88,7 +88,7 @@ def _check_rows(expected: Expectation, user_id: str, rows: Sequence[Row], proof:
     _check_order(name, expected, rows, proof)
 
 
-def _check_numbers(name: str, base_seq: int, rows: Sequence[Row], proof: Proof) -> None:
+def _check_numbers(name: str, base_seq: int, rows: Sequence[StoredRow], proof: Proof) -> None:
     """Contiguous from the base on."""
     due = base_seq + 1
     for row in rows:
@@ -99,7 +99,7 @@ def _check_numbers(name: str, base_seq: int, rows: Sequence[Row], proof: Proof) 
         due = max(due, row.seq + 1)
 
 
-def _check_once(name: str, rows: Sequence[Row], proof: Proof) -> None:
+def _check_once(name: str, rows: Sequence[StoredRow], proof: Proof) -> None:
     places: dict[tuple[str, str | None], int] = {}
     for row in rows:
         for key in (("server_msg_id", row.server_msg_id), (row.sender_id, row.client_msg_id)):
@@ -110,17 +110,17 @@ def _check_once(name: str, rows: Sequence[Row], proof: Proof) -> None:
             places[key] = row.seq
 
 
-def _check_known(name: str, expected: Expectation, rows: Sequence[Row], proof: Proof) -> None:
-    """All that was acknowledged is where it was said to be, and nothing else is there."""
+def _check_known(name: str, expected: Expectation, rows: Sequence[StoredRow], proof: Proof) -> None:
+    """Checks that every acknowledged message is stored at its seq, and that there are no others."""
     found = {row.seq: row for row in rows}
-    for seq, told in expected.acknowledged.items():
+    for seq, ack in expected.acknowledged.items():
         row = found.get(seq)
         if row is None:
-            proof.note("acknowledged and not stored", f"{name}: seq {seq}, {told.client_msg_id}")
+            proof.note("acknowledged and not stored", f"{name}: seq {seq}, {ack.client_msg_id}")
         elif (row.client_msg_id, row.server_msg_id, row.sender_id) != (
-            told.client_msg_id,
-            told.server_msg_id,
-            told.sender_id,
+            ack.client_msg_id,
+            ack.server_msg_id,
+            ack.sender_id,
         ):
             proof.note("not what was acknowledged", f"{name}: seq {seq} holds {row.client_msg_id} of {row.sender_id}")
     for row in rows:
@@ -129,12 +129,12 @@ def _check_known(name: str, expected: Expectation, rows: Sequence[Row], proof: P
         if row.client_msg_id in expected.refused:
             proof.note("refused and stored", f"{name}: seq {row.seq}, {row.client_msg_id}")
         elif row.client_msg_id is None and row.msg_type >= FIRST_EVENT_TYPE and expected.is_group:
-            continue  # that somebody founded or joined it
+            continue  # an event: a group was created or joined
         elif row.client_msg_id not in expected.in_doubt:
             proof.note("foreign", f"{name}: seq {row.seq}, {row.client_msg_id} of {row.sender_id}")
 
 
-def _check_order(name: str, expected: Expectation, rows: Sequence[Row], proof: Proof) -> None:
+def _check_order(name: str, expected: Expectation, rows: Sequence[StoredRow], proof: Proof) -> None:
     """What one connection sent stands in the order in which it was sent."""
     last: dict[int, int] = {}
     for row in rows:
@@ -159,6 +159,7 @@ def judge(
     *,
     histories_wanted: bool,
     allow_refusals: bool = False,
+    allow_restarts: bool = False,
     one_server: bool = True,
     failures: Sequence[str] = (),
 ) -> Judgement:
@@ -175,26 +176,28 @@ def judge(
     _unless(reasons, counts.missing, "deliveries are missing")
     if not counts.missing and counts.unique != counts.expected:
         reasons.append(f"{counts.expected:,} deliveries expected, {counts.unique:,} messages received")
-    _unless(reasons, counts.duplicates, "messages came twice")
-    _unless(reasons, counts.reordered_by_seq, "messages came out of the order of their seq")
-    _unless(reasons, counts.reordered_by_sender, "messages came out of their sender's order")
+    _unless(reasons, counts.duplicates, "messages arrived twice")
+    _unless(reasons, counts.reordered_by_seq, "messages arrived out of the order of their seq")
+    _unless(reasons, counts.reordered_by_sender, "messages arrived out of their sender's order")
     _unless(reasons if one_server else notes, counts.reordered_by_id, "server_msg_ids do not follow the seq")
-    _unless(reasons, counts.foreign, "messages reached somebody for whom they were not meant, or fit nothing sent")
+    _unless(reasons, counts.foreign, "messages reached a wrong receiver, or match nothing that was sent")
     if counts.delivered < counts.receipts_due:
         reasons.append(f"{counts.receipts_due - counts.delivered:,} delivery receipts never reached the author")
     for reason, count in counts.lost.items():
         reasons.append(f"{count:,} connections were lost: {reason}")
     if counts.errors:
         text = "errors: " + ", ".join(f"{reason} {count:,}" for reason, count in counts.errors.items())
-        (notes if counts.refused and allow_refusals else reasons).append(text)
+        (notes if allow_restarts or (counts.refused and allow_refusals) else reasons).append(text)
     for kind, count in proof.findings.items():
         reasons.append(f"histories: {kind}, {count:,} times")
     if histories_wanted and not proof.histories:
         reasons.append("no history was compared")
     elif proof.histories < proof.histories_of:
         notes.append(f"histories of {proof.histories:,} of {proof.histories_of:,} participants were pulled")
+    if allow_restarts and counts.reconnects:
+        notes.append(f"{counts.reconnects:,} times a client reconnected")
     if counts.repeated:
-        notes.append(f"{counts.repeated:,} messages came again after a reconnect or resync, as they may")
+        notes.append(f"{counts.repeated:,} messages arrived again after a reconnect or resync, as they may")
     return Judgement(not reasons, reasons, notes)
 
 

@@ -1,4 +1,4 @@
-"""The terminal: a live view while a run goes on, and what it found at the end."""
+"""The terminal: a live view during a run, and the result at the end."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _count(number: int, word: str) -> str:
 
 
 class LiveView:
-    """On a terminal a panel that keeps itself up to date; elsewhere a line per phase."""
+    """A panel that updates itself on a terminal; without one, a line per phase."""
 
     def __init__(self, console: Console, plan: Plan, title: str, pids: Sequence[int]) -> None:
         self._console = console
@@ -122,9 +122,9 @@ class LiveView:
         errors = sum(tick.errors for tick in ticks)
         online = f"{sum(tick.connections for tick in ticks):,}"
         p50, p99 = (f"{max(getattr(tick, name) for tick in ticks):.2f} ms" for name in ("p50_ms", "p99_ms"))
-        told = Text(f"{errors:,}", style="bold red" if errors else "green")
+        shown = Text(f"{errors:,}", style="bold red" if errors else "green")
         figures.add_row("connections", online, "sent/s", sent or "–", "p50", p50, "server CPU", core or "–")
-        figures.add_row("errors", told, "saved/s", saved or "–", "p99", p99, "server memory", memory or "–")
+        figures.add_row("errors", shown, "saved/s", saved or "–", "p99", p99, "server memory", memory or "–")
         figures.add_row("", "", "received/s", received or "–")
         head = Text.assemble((f" {slowest.phase} ", "bold"), "  ", (sparkline(list(self._rates)), "cyan"))
         bar = ProgressBar(total=1.0, completed=slowest.share, width=60)

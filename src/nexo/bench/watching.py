@@ -11,8 +11,8 @@ from time import perf_counter
 
 import msgspec
 
-from nexo.bench.calls import Caller
-from nexo.bench.http import Address
+from nexo.bench.calls import HttpCaller
+from nexo.bench.http import ServerAddress
 from nexo.bench.processes import usage_of
 
 LONG_S = 60.0  # in shorter runs queues and trends say nothing
@@ -37,20 +37,20 @@ class Watch:
         self.points: list[ServerPoint] = []
         self._pids = pids
         self._data = Path(data) if data else None
-        self._address = Address(urls[0]) if long and len(urls) == 1 else None
+        self._address = ServerAddress(urls[0]) if long and len(urls) == 1 else None
         self._step_s = step_s
 
     async def run(self, start: float) -> None:
         if not self._pids:
             return
-        caller = Caller([self._address]) if self._address is not None else None
+        caller = HttpCaller([self._address]) if self._address is not None else None
         try:
             await self._run(start, caller)
         finally:
             if caller is not None:
                 caller.close()
 
-    async def _run(self, start: float, caller: Caller | None) -> None:
+    async def _run(self, start: float, caller: HttpCaller | None) -> None:
         await asyncio.sleep(max(0.0, start - perf_counter()))
         before, before_at, asked = usage_of(self._pids).cpu_s, perf_counter(), 0.0
         while True:
@@ -73,7 +73,7 @@ class Watch:
         return found
 
 
-async def _queues(caller: Caller) -> dict[str, float]:
+async def _queues(caller: HttpCaller) -> dict[str, float]:
     """How much waits in each of the server's queues; nothing where /metrics is not for us."""
     with contextlib.suppress(Exception):
         text = (await caller.fetch("/metrics")).decode()

@@ -14,7 +14,7 @@ import socket
 from collections.abc import Callable
 from typing import cast
 
-from nexo.bench.http import Address
+from nexo.bench.http import ServerAddress
 
 MASK = b"\x00\x00\x00\x00"
 _TEXT, _CLOSE, _PING = 1, 8, 9
@@ -30,7 +30,7 @@ def client_frame(payload: bytes) -> bytes:
     return b"\x81\xff" + size.to_bytes(8, "big") + MASK + payload
 
 
-class Connection(asyncio.Protocol):
+class BenchConnection(asyncio.Protocol):
     """`on_text` gets every text message, `on_lost` the close code (None without one) once."""
 
     __slots__ = ("_buffer", "_head", "_out", "_reading", "_upgrade", "allowed_bytes", "close_code", "on_lost",
@@ -138,7 +138,7 @@ class Connection(asyncio.Protocol):
         return end + 4
 
 
-def upgrade_request(address: Address, path: str, subprotocol: str, token: str = "") -> bytes:
+def upgrade_request(address: ServerAddress, path: str, subprotocol: str, token: str = "") -> bytes:
     key = base64.b64encode(os.urandom(16)).decode()
     bearer = f"Authorization: Bearer {token}\r\n" if token else ""
     return (
@@ -149,8 +149,8 @@ def upgrade_request(address: Address, path: str, subprotocol: str, token: str = 
 
 
 async def open_connection(
-    address: Address, make: Callable[[], Connection], receive_buffer_bytes: int | None = None
-) -> Connection:
+    address: ServerAddress, make: Callable[[], BenchConnection], receive_buffer_bytes: int | None = None
+) -> BenchConnection:
     """Returns when the transport is there; everything after that comes by callback."""
     loop = asyncio.get_running_loop()
     if receive_buffer_bytes is None:

@@ -1,4 +1,4 @@
-"""One generator process: reads its plan, gets ready, waits for the word to go, performs, and tells what it found.
+"""One generator process: reads its plan, gets ready, waits for the start signal, performs, and reports its result.
 
 It talks to its coordinator in lines of JSON, by standard input and output.
 """
@@ -20,13 +20,13 @@ import msgspec
 import uvloop
 
 from nexo.bench.calls import Refused
-from nexo.bench.counts import Said, Tick, WorkerResult
+from nexo.bench.counts import Tick, WorkerReport, WorkerResult
 from nexo.bench.crowd import Crowd
 from nexo.bench.dialects import make_dialect
 from nexo.bench.histogram import merged
-from nexo.bench.http import Address
+from nexo.bench.http import ServerAddress
 from nexo.bench.pacing import watch_lag
-from nexo.bench.person import Failed, Stage
+from nexo.bench.person import ConnectFailed, Stage
 from nexo.bench.plan import Plan, Scenario
 from nexo.bench.scenarios.act import Act
 from nexo.bench.scenarios.asking import Connecting, Pinging, ReadingHistory
@@ -49,8 +49,8 @@ ACTS: dict[Scenario, Callable[[Crowd], Act]] = {
 }
 
 
-def say(said: Said) -> None:
-    sys.stdout.buffer.write(msgspec.json.encode(said) + b"\n")
+def send_report(report: WorkerReport) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
     sys.stdout.buffer.flush()
 
 
@@ -59,13 +59,13 @@ class Worker:
         self._plan = plan
         self._phase, self._share = "starting", 0.0
         self._over = asyncio.Event()
-        self.stage = Stage(plan, make_dialect(plan.dialect), [Address(url) for url in plan.urls])
-        self.crowd = Crowd(self.stage, self._tell)
+        self.stage = Stage(plan, make_dialect(plan.dialect), [ServerAddress(url) for url in plan.urls])
+        self.crowd = Crowd(self.stage, self._report_progress)
         self.act = ACTS[plan.scenario](self.crowd)
         self.cpu_s = self.wall_s = 0.0
         self.failures: list[str] = []
 
-    def _tell(self, phase: str, share: float) -> None:
+    def _report_progress(self, phase: str, share: float) -> None:
         self._phase, self._share = phase, share
 
     def _note_failure(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -82,16 +82,16 @@ class Worker:
         try:
             await self.act.prepare()
             _calm_collector()
-            self._tell("ready", 1.0)
-            say(Said(ready=True))
+            self._report_progress("ready", 1.0)
+            send_report(WorkerReport(ready=True))
             start = await wait_for_go()
             try:
                 await self._perform(start)
-                say(Said(measured=True))
+                send_report(WorkerReport(measured=True))
                 await self.act.finish()
-            except* (Failed, Refused, OSError, EOFError, msgspec.DecodeError) as group:
+            except* (ConnectFailed, Refused, OSError, EOFError, msgspec.DecodeError) as group:
                 self.failures.append(f"the run could not be brought to its end: {_first(group)}")
-            say(Said(result=self.result()))
+            send_report(WorkerReport(result=self.result()))
         finally:
             self._over.set()
             ticking.cancel()
@@ -103,7 +103,7 @@ class Worker:
         over = asyncio.Event()
         watching = asyncio.create_task(watch_lag(recorder.lag, over)) if not plan.is_open_loop else None
         measuring = asyncio.create_task(self._measure_own_work(start + plan.warmup_s, over))
-        self._tell("measuring", 0.0)
+        self._report_progress("measuring", 0.0)
         try:
             await self.act.perform(start)
         finally:
@@ -132,8 +132,8 @@ class Worker:
                 if name in ("saved", "answered")
                 for i in range(len(steps[max(0, place - 2) : place + 1]))
             )
-            say(
-                Said(
+            send_report(
+                WorkerReport(
                     tick=Tick(
                         self._phase,
                         self._share,
@@ -183,13 +183,13 @@ async def _run() -> None:
     async def wait_for_go() -> float:
         line = await reader.readline()
         if not line:
-            raise Failed("the coordinator is gone")
+            raise ConnectFailed("the coordinator is gone")
         return float(line)
 
     try:
         await Worker(plan).run(wait_for_go)
-    except* (Failed, Refused, OSError, msgspec.DecodeError) as group:
-        say(Said(failure=str(_first(group))))
+    except* (ConnectFailed, Refused, OSError, msgspec.DecodeError) as group:
+        send_report(WorkerReport(failure=str(_first(group))))
 
 
 def _first(error: BaseException) -> BaseException:

@@ -1,1 +1,1 @@
-"""Many instances as one server: presence, routing, numbered frames."""
+"""The bus between instances: presence, routing, numbered frames, over Redis or within one process."""

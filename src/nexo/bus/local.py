@@ -1,8 +1,8 @@
-"""The bus of a single process: there is nobody else to tell."""
+"""The bus of a single process, which has no other instance."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from nexo.ids import new_instance_id
 from nexo.metrics.families import Sample
@@ -10,9 +10,11 @@ from nexo.ports import BusListener, Registration
 
 
 class LocalBus:
-    """`ports.Bus` and `ports.Presence`."""
+    """`ports.Bus` and `ports.PresenceStore`."""
 
     is_shared = False
+    is_up = False
+    committed_at: Callable[[], float] | None = None
 
     def __init__(self) -> None:
         self.instance_id = new_instance_id()
@@ -25,6 +27,15 @@ class LocalBus:
     async def start(self, listener: BusListener) -> None: ...
 
     async def stop(self) -> None: ...
+
+    def misses(self, instance_id: str) -> bool:
+        return False
+
+    def peers(self) -> Collection[str]:
+        return ()
+
+    def last_commits(self) -> list[float]:
+        return []
 
     def samples(self) -> Iterable[Sample]:
         return ()
@@ -41,8 +52,10 @@ class LocalBus:
     async def take(self, key: str, per_min: int) -> int:
         return 0
 
+    async def give_back(self, key: str, per_min: int) -> None: ...
+
     async def lock(self, key: str, ttl_s: float) -> bool:
-        """Without an end: whoever takes it is in this process, and lets go of it."""
+        """Take a lock without expiry: its holder is in this process and releases it."""
         if key in self._locks:
             return False
         self._locks.add(key)
@@ -58,8 +71,10 @@ class LocalBus:
 
     def changed(self, user_id: str, platforms: Sequence[int]) -> None: ...
 
-    async def elsewhere(self, user_ids: Collection[str]) -> dict[str, tuple[int, ...]]:
+    async def on_other_instances(self, user_ids: Collection[str]) -> dict[str, tuple[int, ...]]:
         return {}
 
     async def watch(self, user_ids: Collection[str]) -> dict[str, tuple[int, ...]]:
         return {}
+
+    def unwatch(self, user_ids: Collection[str]) -> None: ...

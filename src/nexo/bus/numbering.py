@@ -1,7 +1,7 @@
-"""How a lost frame is noticed: numbers per publisher and receiver, and who has fallen silent. Pure.
+"""Detection of lost frames by numbers per publisher and receiver, and of silent publishers. Pure.
 
-The publisher counts frames for each receiver, also those that it could not publish; the receiver expects
-each next number, and a sign of life from everybody it knows of until they say goodbye.
+The publisher counts frames for each receiver, also those that it could not publish; the receiver expects each next
+number, and a sign of life from every publisher it knows until its GOODBYE.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from nexo.bus.frames import Frame, FrameKind
+from nexo.bus.frames import BusFrame, FrameKind
 
 FORGET_S = 600.0  # a silent publisher's number is kept for as long: it may only have been stopped
 LEFT_MAX = 1000
@@ -31,13 +31,13 @@ class Outgoing:
         return self._last.get(receiver, 0)
 
     def lose(self, receivers: Iterable[str]) -> None:
-        """Something for some of these could not be published: each will find a number missing."""
+        """Skip a number for all receivers after a failed publication: each detects the gap."""
         for receiver in set(receivers) | self._last.keys():
             self.take(receiver)
 
     def meet(self, receiver: str) -> None:
-        """It is among those who are told everything, from here on. One who was before and came back may have
-        missed something, which a missing number tells it."""
+        """Start publishing to this receiver. One that was known before may have missed frames: a skipped number makes
+        it detect that."""
         if receiver in self._last:
             self.take(receiver)
         else:
@@ -48,7 +48,7 @@ class Heard(Struct):
     number: int
     at: float
     is_silent: bool = False
-    is_heard: bool = False  # itself, not only of it
+    is_heard: bool = False  # a frame of it has arrived
 
 
 class Seen(Struct, frozen=True):
@@ -57,7 +57,7 @@ class Seen(Struct, frozen=True):
 
 
 class Incoming:
-    """What was heard from each publisher. Times are of any clock that never goes back."""
+    """What was received from each publisher. Times are of a monotonic clock."""
 
     def __init__(self, silence_s: float) -> None:
         self._silence_s = silence_s
@@ -65,11 +65,11 @@ class Incoming:
         self._left: OrderedDict[str, None] = OrderedDict()
 
     def expect(self, publisher: str, now: float) -> None:
-        """Somebody says that this publisher exists: from here on it must be heard of."""
+        """Expect signs of life of this publisher: it is in the list of instances."""
         if publisher not in self._left:
             self._heard.setdefault(publisher, Heard(0, now))
 
-    def see(self, frame: Frame, now: float) -> Seen:
+    def see(self, frame: BusFrame, now: float) -> Seen:
         heard = self._heard.get(frame.publisher)
         if heard is None:
             if frame.publisher in self._left:
@@ -79,7 +79,7 @@ class Incoming:
         heard.is_silent = False
         heard.is_heard = True
         expected = heard.number + (frame.kind is FrameKind.DATA)
-        # late: counted as lost before, and those it was for were told to ask for themselves
+        # late: counted as lost before, and its receivers have got RESYNC
         is_late = frame.number < expected
         loss = f"{frame.number - expected} frames missing" if frame.number > expected else ""
         heard.number = max(heard.number, frame.number)
@@ -94,7 +94,7 @@ class Incoming:
             self._left.popitem(last=False)
 
     def fallen_silent(self, now: float) -> list[str]:
-        """Who has not been heard of for too long, each told once."""
+        """Returns the publishers that have become silent, each once."""
         found = []
         for publisher, heard in list(self._heard.items()):
             if not heard.is_silent and now - heard.at > self._silence_s:
@@ -105,14 +105,19 @@ class Incoming:
         return found
 
     def is_gone(self, publisher: str) -> bool:
-        """Silent, or said goodbye."""
+        """Returns whether the publisher is silent or has sent GOODBYE."""
         heard = self._heard.get(publisher)
         return publisher in self._left or (heard is not None and heard.is_silent)
+
+    def misses(self, publisher: str) -> bool:
+        """Returns whether nothing arrives from the publisher although it has not sent GOODBYE."""
+        heard = self._heard.get(publisher)
+        return publisher not in self._left and (heard is None or heard.is_silent or not heard.is_heard)
 
     def has_heard(self, publishers: Iterable[str]) -> bool:
         return all(name not in self._heard or self._heard[name].is_heard for name in publishers)
 
     def pardon(self, now: float) -> None:
-        """Nobody could be heard for a while, through no fault of theirs."""
+        """Restart the clock of every publisher: this process itself could not receive anything."""
         for heard in self._heard.values():
             heard.at = now

@@ -1,7 +1,7 @@
-"""The bus over Redis: one channel per instance, numbered frames, a beat that notices what is missing.
+"""The bus over Redis: one channel per instance, numbered frames, a beat that detects losses.
 
-Three tasks: the beat (sign of life, heartbeats, who is silent, what Redis has forgotten), the publisher (one
-round trip to find out who is where, one to publish, for everything that waits) and the subscriber.
+Three tasks: the beat (sign of life, heartbeats, silent instances, lost data of Redis), the publisher (one round trip
+to look up instances, one to publish, for everything that waits) and the subscriber.
 """
 
 from __future__ import annotations
@@ -9,17 +9,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import msgspec
 import structlog
+from msgspec import Struct
 from redis.asyncio.client import PubSub
 from redis.exceptions import RedisError
 
-from nexo.bus.frames import Frame, FrameKind, decode_frame, encode_frame, split_payloads
+from nexo.background import Background, Running
+from nexo.bus.frames import BusFrame, FrameKind, decode_frame, encode_frame, split_payloads
 from nexo.bus.numbering import Incoming, Outgoing
-from nexo.bus.redis_link import BusDown, Command, RedisLink, Script, end_tasks
+from nexo.bus.redis_client import BusDown, RedisClient, RedisCommand, Script, end_tasks
 from nexo.bus.redis_presence import RedisPresence
 from nexo.config import Config, RedisUrl
 from nexo.ids import new_instance_id
@@ -34,58 +36,72 @@ _BEAT = Script("beat")
 _LEAVE = Script("leave")
 _UNLOCK = Script("unlock")
 _TAKE = Script("take")
+_GIVE_BACK = Script("give_back")
 
 BEATS_PER_DETECTION = 5
 RENEWALS_PER_TTL = 3
 STATUS_S = 20
-TRIES_AT_START = 2  # the first may take longer than later ones: connecting, looking around in a cluster
+PUBLISH_REST_S = 1.0  # how long stopping waits for what was submitted before
+TRIES_AT_START = 2  # the first may take longer than later ones: connecting, reading the slots of a cluster
+
+
+class PeerInstance(Struct, frozen=True):
+    """Another instance that is alive."""
+
+    users: int
+    committed_at: float | None  # of the last commit that is known; None: it serves no clients
+
 
 Waiting = tuple[bytes, Collection[str] | None, Collection[str] | None]  # payload, users, instances
 
 
 class RedisBus:
-    """`ports.Bus`; its `presence` is `ports.Presence`."""
+    """`ports.Bus`; its `presence` is `ports.PresenceStore`."""
 
     is_shared = True
 
-    def __init__(self, config: Config, url: RedisUrl) -> None:
+    def __init__(self, config: Config, url: RedisUrl, background: Background) -> None:
         self.instance_id = new_instance_id()
         self._settings = config.bus
         self._beat_s = config.bus.detect_s / BEATS_PER_DETECTION
         self._prefix = config.redis.prefix
-        self._link = RedisLink(url, config.redis.timeout_ms / 1000)
-        self._link.on_break = self._went_down
+        self._link = RedisClient(url, config.redis.timeout_ms / 1000)
+        self._link.on_break = self._lost_redis
         self._incoming = Incoming(config.bus.detect_s - self._beat_s)
         self._outgoing = Outgoing()
         self.presence = RedisPresence(
-            self._link, self.instance_id, config.bus.presence_ttl_s, self._prefix, self._incoming.is_gone
+            self._link, self.instance_id, config.bus.presence_ttl_s, self._prefix, self._is_gone, background
         )
+        self._background = background
         self._listener: BusListener
-        self._peers: dict[str, int] = {}  # other instances that are alive, with their number of users
+        self._peers: dict[str, PeerInstance] = {}
+        self.committed_at: Callable[[], float] | None = None
         self._queue: list[Waiting] = []
         self._overflowed = False
         self._numbers = asyncio.Lock()  # frames leave in the order of their numbers, heartbeats among them
         self._wake = asyncio.Event()
         self._beat_now = asyncio.Event()
         self._stopping = False
-        self._beating: asyncio.Task[None] | None = None
-        self._publisher: asyncio.Task[None] | None = None
+        self._beating: Running | None = None
+        self._publisher: Running | None = None
         self._subscriber: asyncio.Task[None] | None = None
-        self._echo_at = 0.0  # when this instance last heard itself
+        self._listens_again = False  # Redis has failed since the subscriber was started
+        self._echo_at = 0.0  # when this instance last received its own heartbeat
         self._is_up = False
-        self._settled = asyncio.Event()  # it is clear whether others can be heard
+        self._listening_since = 0.0
+        self._settled = asyncio.Event()  # it is known whether other instances can be heard
         self._heard = asyncio.Event()
         self._watches_at = self._beat_at = 0.0
-        self.frames_out = self.frames_in = self.losses = 0
+        self.frames_out = self.frames_in = 0
         self._losses = Tally()
 
-    # -- life ------------------------------------------------------------------------------------------
+    # -- start and stop --------------------------------------------------------------------------------
 
     async def start(self, listener: BusListener) -> None:
         self._listener = listener
         self.presence.start(listener)
-        self._beating = asyncio.create_task(self._beat_on())
-        self._publisher = asyncio.create_task(self._publish_on())
+        self._beating = self._background.serve("bus_beat", self._beat_loop)
+        self._publisher = self._background.serve("bus_publisher", self._publish_loop)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(2 * self._settings.detect_s):
                 await self._settled.wait()
@@ -93,7 +109,7 @@ class RedisBus:
             log.warning("bus_down_at_start")
             listener.reachable(False)
             return
-        # those who have been heard know of this instance, and will tell it what they tell everybody
+        # an instance that was heard knows this one and publishes to it
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(2 * self._beat_s):
                 while not self._incoming.has_heard(self._peers):
@@ -107,11 +123,26 @@ class RedisBus:
         self._stopping = True
         self._wake.set()
         if self._publisher is not None:
-            await asyncio.wait({self._publisher}, timeout=1)
-        await end_tasks(self._publisher, self._beating, self._subscriber)
+            await self._publisher.finish(PUBLISH_REST_S)
+        if self._beating is not None:
+            await self._beating.stop()
+        await end_tasks(self._subscriber)
         with contextlib.suppress(BusDown):
             await self._link.run([self._frame(peer, FrameKind.GOODBYE) for peer in self._peers] + [self._leave()])
         await self._link.close()
+
+    @property
+    def is_up(self) -> bool:
+        return self._is_up
+
+    def misses(self, instance_id: str) -> bool:
+        return self._is_up and self._incoming.misses(instance_id)
+
+    def peers(self) -> Collection[str]:
+        return list(self._peers)
+
+    def last_commits(self) -> list[float]:
+        return [peer.committed_at for peer in self._peers.values() if peer.committed_at is not None]
 
     def samples(self) -> Iterable[Sample]:
         yield f.BUS_UP(float(self._is_up))
@@ -141,7 +172,8 @@ class RedisBus:
         self._queue.append(item)
         self._wake.set()
 
-    async def _publish_on(self) -> None:
+    async def _publish_loop(self) -> None:
+        """Publish what was submitted, until the bus stops."""
         while self._queue or not self._stopping:
             await self._wake.wait()
             self._wake.clear()
@@ -156,17 +188,17 @@ class RedisBus:
             except BusDown:
                 pass
             except Exception:
-                log.exception("publish_failed", count=len(items))
                 self._outgoing.lose(self._peers)
+                raise
 
     async def _publish(self, items: list[Waiting]) -> None:
-        # all that is said in one conversation is for the same list: each is looked through once
+        # all messages of one conversation share one list of users: each list is searched once
         audiences = {id(user_ids): user_ids for _, user_ids, _ in items if user_ids is not None}
         wanted = {user_id for user_ids in audiences.values() for user_id in user_ids}
         try:
             places = await self.presence.look_up(wanted) if wanted else {}
         except BusDown:
-            self._outgoing.lose(self._peers)  # nobody knows for whom it was
+            self._outgoing.lose(self._peers)  # its receivers are unknown
             raise
         instances = {
             key: {name for user_id in user_ids if user_id in places for name in places[user_id]}
@@ -189,19 +221,19 @@ class RedisBus:
                 for part in split_payloads(payloads)
             ]
             self.frames_out += len(frames)
-            await self._link.run(frames)  # each has taken its number, published or not
+            await self._link.run(frames)  # each has taken its number, whether it is published or not
 
-    def _frame(self, receiver: str, kind: FrameKind, payloads: list[bytes] | None = None) -> Command:
+    def _frame(self, receiver: str, kind: FrameKind, payloads: list[bytes] | None = None) -> RedisCommand:
         data = kind is FrameKind.DATA
         number = self._outgoing.take(receiver) if data else self._outgoing.last(receiver)
-        frame = encode_frame(Frame(kind, self.instance_id, number, payloads or []))
+        frame = encode_frame(BusFrame(kind, self.instance_id, number, payloads or []))
         return self._link.publish(self._channel(receiver), frame)
 
     # -- the beat ----------------------------------------------------------------------------------------
 
-    async def _beat_on(self) -> None:
+    async def _beat_loop(self) -> None:
         failures = 0
-        while not self._stopping:
+        while True:
             started = time.monotonic()
             try:
                 await self._beat()
@@ -209,9 +241,8 @@ class RedisBus:
                 failures += 1
                 if failures == TRIES_AT_START:
                     self._settled.set()
-                self._went_down()
-            except Exception:
-                log.exception("beat_failed")
+                self._listening_since = time.monotonic()  # without its own heartbeat there was nothing to receive
+                self._lost_redis()
             pause_s = self._settings.breaker_ms / 1000 if self._link.is_broken else self._beat_s
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(max(0.01, started + pause_s - time.monotonic())):
@@ -220,22 +251,26 @@ class RedisBus:
 
     async def _beat(self) -> None:
         now = time.monotonic()
-        if now - self._beat_at > 3 * self._beat_s:  # it was this process that stood still, and what came waits unread
+        if now - self._beat_at > 3 * self._beat_s:  # this process was stopped; received data is not read yet
             self._incoming.pardon(now)
             if self._is_up:
                 self._echo_at = max(self._echo_at, now - self._beat_s)
         self._beat_at = now
         forget_ms = 4 * self._settings.detect_s * 1000
-        sign = _BEAT.call(self._instances(), self.instance_id, self.presence.count, forget_ms)
+        age_ms = -1 if self.committed_at is None else max(0, int((now - self.committed_at()) * 1000))
+        sign = _BEAT.call(self._instances(), self.instance_id, self.presence.count, forget_ms, age_ms)
         (answer,) = await self._link.run([sign], probe=True)
         self._meet(answer, now)
+        if self._listens_again:  # the subscriber may wait for a server that has fallen silent, without an error
+            self._listens_again = False
+            self._stop_listening()
         self._listen()
         is_forgotten = self._is_up and not answer[0]
         if is_forgotten:
             log.warning("redis_forgot", instance=self.instance_id)
             await self.presence.register_all()
-            self._tell_lost("presence_lost")
-        async with self._numbers:  # one to itself too: that is how it knows that it can hear
+            self._report_loss("presence_lost")
+        async with self._numbers:  # one to itself too, which shows that it can hear
             receivers = (*self._peers, self.instance_id)
             await self._link.run([self._frame(name, FrameKind.HEARTBEAT) for name in receivers])
         if not self._is_up:
@@ -245,20 +280,22 @@ class RedisBus:
             await self._renew(now)
 
     def _meet(self, answer: list[Any], now: float) -> None:
-        """Who is there, by the list that everybody signs."""
-        peers: dict[str, int] = {}
-        for i in range(1, len(answer), 3):
-            name, age_ms, users = answer[i].decode(), answer[i + 1], answer[i + 2]
+        """Update the peers from the list in which every instance enters itself."""
+        peers: dict[str, PeerInstance] = {}
+        for i in range(1, len(answer), 4):
+            name, age_ms, users, commit_age_ms = answer[i].decode(), *answer[i + 1 : i + 4]
             if name != self.instance_id and age_ms <= self._settings.detect_s * 1000:
-                peers[name] = users
+                peers[name] = PeerInstance(users, None if commit_age_ms < 0 else now - (age_ms + commit_age_ms) / 1000)
                 self._incoming.expect(name, now)
                 if name not in self._peers:
                     self._outgoing.meet(name)
         self._peers = peers
 
     async def _come_up(self, now: float) -> None:
-        """Once this instance hears itself, everything is registered again; then it counts as reachable."""
+        """Register everything again once this instance hears itself; then it counts as reachable."""
         if now - self._echo_at > 2 * self._beat_s:
+            if now - max(self._echo_at, self._listening_since) > self._settings.detect_s:
+                self._stop_listening()  # a connection that hangs is never reported broken: open another one
             return
         await self.presence.register_all()
         self._incoming.pardon(time.monotonic())
@@ -266,13 +303,17 @@ class RedisBus:
         self._settled.set()
         log.info("bus_up", instance=self.instance_id, peers=len(self._peers))
         if self._listener.here():
-            self._tell_lost("bus_back")
+            self._report_loss("bus_back")
         self._listener.reachable(True)
+
+    def _lost_redis(self) -> None:
+        self._listens_again = True
+        self._went_down()
 
     def _went_down(self) -> None:
         if self._is_up:
             self._is_up = False
-            self._echo_at = 0.0  # what was heard before says nothing about what is heard after
+            self._echo_at = 0.0  # an old echo does not show that this instance hears now
             self._listener.reachable(False)
 
     def _notice_silence(self, now: float) -> None:
@@ -281,11 +322,18 @@ class RedisBus:
             self._stop_listening()
             self._went_down()
             return
+        if now - self._echo_at > 2 * self._beat_s:  # perhaps this instance hears nothing: decide later
+            return
         for name in self._incoming.fallen_silent(now):
             log.warning("instance_silent", instance=name)
             self._peers.pop(name, None)
-            self._tell_lost("instance_lost")
+            self._report_loss("instance_lost")
             self._listener.instance_gone(name)
+
+    def _is_gone(self, name: str) -> bool:
+        """Returns whether an instance has ended. One that is in the list may be listening, even if nothing of it
+        arrives here."""
+        return name not in self._peers and self._incoming.is_gone(name)
 
     async def _renew(self, now: float) -> None:
         round_s = self._settings.presence_ttl_s / RENEWALS_PER_TTL
@@ -294,8 +342,7 @@ class RedisBus:
             self._watches_at = now
             await self.presence.renew_watches()
 
-    def _tell_lost(self, reason: str) -> None:
-        self.losses += 1
+    def _report_loss(self, reason: str) -> None:
         self._losses.add(reason)
         self._listener.lost(reason)
 
@@ -303,19 +350,22 @@ class RedisBus:
 
     def _listen(self) -> None:
         if self._subscriber is None or self._subscriber.done():
-            self._subscriber = asyncio.create_task(self._hear())
+            self._listening_since = time.monotonic()
+            self._subscriber = self._background.start("bus_subscriber", self._hear())
 
     def _stop_listening(self) -> None:
+        """Let another subscriber be started at once. Closing the connection of this one may take a second."""
         if self._subscriber is not None:
             self._subscriber.cancel()
+            self._subscriber = None
 
     async def _hear(self) -> None:
-        """Until the connection breaks; the beat starts it again. What was missed is found by the numbers."""
+        """Receive frames until the connection breaks; the beat starts it again. Numbers show what was missed."""
         pubsub: PubSub | None = None
         try:
             async with asyncio.timeout(self._settings.detect_s):
                 pubsub = await self._link.subscribe(self._channel(self.instance_id))
-            while True:
+            while self._subscriber is asyncio.current_task():  # the library may take its cancellation for a time-out
                 message = await pubsub.get_message(timeout=None)
                 if message is None:
                     continue
@@ -330,7 +380,7 @@ class RedisBus:
         finally:
             if pubsub is not None:
                 await self._link.unsubscribe(pubsub)
-        await self._link.look_around()
+        await self._link.reload_slots()
 
     def _take_in(self, data: bytes) -> None:
         now = time.monotonic()
@@ -338,7 +388,7 @@ class RedisBus:
             frame = decode_frame(data)
         except msgspec.MsgspecError as error:
             log.error("bad_bus_frame", error=str(error))
-            self._tell_lost("bad_frame")
+            self._report_loss("bad_frame")
             return
         if frame.publisher == self.instance_id:
             self._echo_at = now
@@ -353,26 +403,26 @@ class RedisBus:
                 self._listener.received(frame.payloads)
             except Exception:
                 log.exception("bus_frame_failed", publisher=frame.publisher)
-                self._tell_lost("bad_frame")
+                self._report_loss("bad_frame")
         if seen.loss:
             log.warning("bus_frames_lost", publisher=frame.publisher, loss=seen.loss)
-            self._tell_lost("push_lost")
+            self._report_loss("push_lost")
         if frame.kind is FrameKind.GOODBYE:
             self._peers.pop(frame.publisher, None)
             self._listener.instance_gone(frame.publisher)
 
     async def exchange(self, status: bytes) -> dict[str, bytes]:
-        """Leave what this instance says of itself for a moment, and read what the others left. Nothing when Redis
-        cannot be asked."""
-        own = Command(("SET", self._status_key(self.instance_id), status, "EX", STATUS_S))
+        """Write the status of this instance for some seconds. Returns the status of other instances; nothing when Redis
+        cannot be reached."""
+        own = RedisCommand(("SET", self._status_key(self.instance_id), status, "EX", STATUS_S))
         peers = list(self._peers)
         try:
-            _, *found = await self._link.run([own, *(Command(("GET", self._status_key(name))) for name in peers)])
+            _, *found = await self._link.run([own, *(RedisCommand(("GET", self._status_key(name))) for name in peers)])
         except BusDown:
             return {}
         return {name: text for name, text in zip(peers, found, strict=True) if text is not None}
 
-    # -- small things that instances share (`ports.Bus`) ---------------------------------------------------
+    # -- limits and locks shared by instances (`ports.Bus`) -------------------------------------------------
 
     async def take(self, key: str, per_min: int) -> int:
         interval_us = 60_000_000 // per_min
@@ -384,10 +434,14 @@ class RedisBus:
             return 0
         return int(wait_ms)
 
+    async def give_back(self, key: str, per_min: int) -> None:
+        with contextlib.suppress(BusDown):
+            await self._link.run([_GIVE_BACK.call([f"{self._prefix}limit:{{{key}}}"], 60_000_000 // per_min)])
+
     async def lock(self, key: str, ttl_s: float) -> bool:
         words = ("SET", self._lock_key(key), self.instance_id, "NX", "PX", int(ttl_s * 1000))
         try:
-            (taken,) = await self._link.run([Command(words)])
+            (taken,) = await self._link.run([RedisCommand(words)])
         except BusDown:
             return True
         return bool(taken)
@@ -408,7 +462,7 @@ class RedisBus:
         return f"{self._prefix}bus:{{{instance_id}}}"
 
     def _instances(self) -> list[str]:
-        return [f"{self._prefix}{{instances}}:seen", f"{self._prefix}{{instances}}:users"]
+        return [f"{self._prefix}{{instances}}:{name}" for name in ("seen", "users", "commits")]
 
-    def _leave(self) -> Command:
+    def _leave(self) -> RedisCommand:
         return _LEAVE.call(self._instances(), self.instance_id)

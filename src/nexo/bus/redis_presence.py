@@ -1,8 +1,8 @@
-"""Presence in Redis: who is where, written in order, renewed, and registered again when it was lost.
+"""Presence in Redis: which instances hold a user. Written in order, renewed, and registered again after a loss.
 
-One writer for the whole instance: what is wanted for a user is noted, and whatever has been noted is written in
-one round trip while the next is collected. So a user's entries are written in order without a lock, and a storm
-of newcomers costs a few round trips.
+One writer for the whole instance: the wanted state of a user is noted, and everything noted is written in one round
+trip while the next is collected. So a user's entries are written in order without a lock, and a storm of sign-ins
+costs a few round trips.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Any
 import structlog
 from msgspec import Struct
 
-from nexo.bus.redis_link import KEYS_AT_ONCE, BusDown, Command, RedisLink, Script, end_tasks
+from nexo.background import Background, Running
+from nexo.bus.redis_client import KEYS_AT_ONCE, BusDown, RedisClient, RedisCommand, Script
 from nexo.ports import BusListener, PresenceChange, Registration
 
 log = structlog.get_logger()
@@ -27,7 +28,7 @@ Platforms = tuple[int, ...]
 
 
 class Wanted(Struct):
-    """What is to be written for a user."""
+    """The state to be written for a user."""
 
     platforms: Platforms
     waiting: list[asyncio.Future[Registration | None]]
@@ -36,36 +37,46 @@ class Wanted(Struct):
 
 
 class RedisPresence:
-    """`ports.Presence`; the bus around it says when to renew."""
+    """`ports.PresenceStore`; the bus calls `renew_some`."""
 
     def __init__(
-        self, link: RedisLink, instance_id: str, ttl_s: float, prefix: str, is_gone: Callable[[str], bool]
+        self,
+        link: RedisClient,
+        instance_id: str,
+        ttl_s: float,
+        prefix: str,
+        is_gone: Callable[[str], bool],
+        background: Background,
     ) -> None:
         self._link = link
         self._instance_id = instance_id
         self._ttl_ms = int(ttl_s * 1000)
         self._prefix = prefix
         self._is_gone = is_gone
+        self._background = background
         self._listener: BusListener
         self._wanted: dict[str, Wanted] = {}
         self._written: dict[str, Platforms] = {}  # as Redis has confirmed
         self._version = 0
         self._wake = asyncio.Event()
-        self._writer: asyncio.Task[None] | None = None
+        self._writer: Running | None = None
         self._writing = asyncio.Lock()
         self._to_renew: list[str] = []
+        self._to_unwatch: dict[str, None] = {}  # in the order of the calls; no more than are watched in Redis
+        self._unwatching: frozenset[str] = frozenset()  # being written
+        self._unwatched = asyncio.Event()
 
     def start(self, listener: BusListener) -> None:
         self._listener = listener
-        self._writer = asyncio.create_task(self._write())
+        self._writer = self._background.serve("presence_writer", self._write)
 
     async def stop(self) -> None:
-        """Write what waits, if that can be done."""
+        """Write what waits, if Redis can be reached."""
         if self._writer is None:
             return
         while self._wanted and not self._link.is_broken:
             await self._write_some()
-        await end_tasks(self._writer)
+        await self._writer.stop()
         for wanted in self._wanted.values():
             _answer(wanted, None)
 
@@ -89,7 +100,7 @@ class RedisPresence:
     def changed(self, user_id: str, platforms: Sequence[int]) -> None:
         self._note(user_id, tuple(platforms))
 
-    async def elsewhere(self, user_ids: Collection[str]) -> dict[str, Platforms]:
+    async def on_other_instances(self, user_ids: Collection[str]) -> dict[str, Platforms]:
         try:
             found = await self.look_up(user_ids)
         except BusDown:
@@ -98,6 +109,10 @@ class RedisPresence:
 
     async def watch(self, user_ids: Collection[str]) -> dict[str, Platforms]:
         names = list(user_ids)
+        for user_id in names:
+            self._to_unwatch.pop(user_id, None)
+        while not self._unwatching.isdisjoint(names):  # round trips may overtake each other
+            await self._unwatched.wait()
         try:
             answers = await self._link.run([self._watching(user_id, self._ttl_ms) for user_id in names])
         except BusDown:
@@ -105,10 +120,15 @@ class RedisPresence:
         found = {user_id: self._others(answer) for user_id, answer in zip(names, answers, strict=True)}
         return {user_id: _platforms_of(entries.values()) for user_id, entries in found.items() if entries}
 
+    def unwatch(self, user_ids: Collection[str]) -> None:
+        if not self._link.is_broken:  # what is not written expires
+            self._to_unwatch.update(dict.fromkeys(user_ids))
+            self._wake.set()
+
     # -- the bus's side --------------------------------------------------------------------------------
 
     async def look_up(self, user_ids: Collection[str]) -> dict[str, dict[str, Platforms]]:
-        """Which other instances hold each of these; who is nowhere else is left out. Raises BusDown."""
+        """Returns the other instances that hold each user; users without one are left out. Raises BusDown."""
         names = list(user_ids)
         size = 1 if self._link.is_cluster else KEYS_AT_ONCE
         calls = [
@@ -125,7 +145,7 @@ class RedisPresence:
         return found
 
     def renew_some(self, share: float) -> None:
-        """Renew this share of all entries; what a whole round has not seen yet comes first."""
+        """Renew this share of all entries, in rounds over all of them."""
         if not self._to_renew:
             self._to_renew = [*self._written]
         count = max(1, int(len(self._written) * share))
@@ -136,13 +156,13 @@ class RedisPresence:
                 self._note(user_id, platforms).is_renewal = True
 
     async def renew_watches(self) -> None:
-        """Those whom nobody watches any more end by themselves; until then this instance is told and tells nobody."""
+        """Renew the watches of this instance. Watches that are not needed any more expire."""
         names = self._listener.watched()
         for start in range(0, len(names), KEYS_AT_ONCE):
             await self._link.run([self._watching(name, self._ttl_ms) for name in names[start : start + KEYS_AT_ONCE]])
 
     async def register_all(self) -> None:
-        """Everything that Redis held may be gone: write it again, whatever was believed to be there."""
+        """Write all entries again: everything that Redis held may be lost."""
         here = self._listener.here()
         gone = [user_id for user_id in self._written if user_id not in here]
         self._written.clear()
@@ -171,14 +191,33 @@ class RedisPresence:
         return wanted
 
     async def _write(self) -> None:
+        self._wake.set()  # a run that failed has left entries
         while True:
             await self._wake.wait()
             self._wake.clear()
             while self._wanted and not self._link.is_broken:
                 await self._write_some()
-            if self._link.is_broken:  # nobody waits for it: it is written once Redis is back
+            while self._to_unwatch:
+                await self._unwatch_some()
+            if self._link.is_broken:  # callers do not wait: it is written once Redis is reachable
                 for wanted in self._wanted.values():
                     _answer(wanted, None)
+
+    async def _unwatch_some(self) -> None:
+        watched = frozenset(self._listener.watched())
+        names = list(self._to_unwatch)[:KEYS_AT_ONCE]
+        for name in names:
+            del self._to_unwatch[name]
+        self._unwatching = frozenset(names) - watched
+        self._unwatched.clear()
+        try:
+            if self._unwatching:
+                await self._link.run([self._watching(name, 0) for name in self._unwatching])
+        except BusDown:
+            self._to_unwatch.clear()
+        finally:
+            self._unwatching = frozenset()
+            self._unwatched.set()
 
     async def _write_some(self, *, raises: bool = False) -> None:
         async with self._writing:
@@ -191,20 +230,28 @@ class RedisPresence:
         try:
             answers = await self._link.run(calls, probe=raises)
         except BusDown:
-            for user_id, wanted in taken.items():
-                _answer(wanted, None)
-                self._wanted.setdefault(user_id, wanted)
+            self._take_back(taken)
             if raises:
                 raise
             return
         again: list[str] = []
-        for (user_id, wanted), answer in zip(taken.items(), answers, strict=True):
-            self._confirm(user_id, wanted, answer, again)
+        try:
+            for (user_id, wanted), answer in zip(taken.items(), answers, strict=True):
+                self._confirm(user_id, wanted, answer, again)
+        except Exception:
+            self._take_back(taken)  # to write an entry twice does no harm
+            raise
         if again:
             log.warning("presence_lost", users=len(again))
             self._listener.registered_again(again)
 
-    def _entry(self, user_id: str, wanted: Wanted) -> Command:
+    def _take_back(self, taken: dict[str, Wanted]) -> None:
+        """Queue entries again that may not be written. Callers do not wait for that."""
+        for user_id, wanted in taken.items():
+            _answer(wanted, None)
+            self._wanted.setdefault(user_id, wanted)
+
+    def _entry(self, user_id: str, wanted: Wanted) -> RedisCommand:
         return _PRESENCE.call(
             [self._online(user_id), self._watch_key(user_id)],
             self._instance_id,
@@ -220,19 +267,19 @@ class RedisPresence:
             self._written[user_id] = wanted.platforms
         else:
             self._written.pop(user_id, None)
-        elsewhere = self._others(others)
-        _answer(wanted, Registration(int(number), elsewhere))
+        other_instances = self._others(others)
+        _answer(wanted, Registration(int(number), other_instances))
         if wanted.is_renewal and not mine:
             again.append(user_id)
-        rest = {platform for platforms in elsewhere.values() for platform in platforms}
+        rest = {platform for platforms in other_instances.values() for platform in platforms}
         before = rest | set(_parse_entry(mine) if mine else ())
         after = rest | set(wanted.platforms)
         if before != after:
-            told = tuple(name for name in map(bytes.decode, watchers) if name != self._instance_id)
-            self._listener.presence_changed(PresenceChange(user_id, tuple(sorted(after)), int(number), told))
+            notified = tuple(name for name in map(bytes.decode, watchers) if name != self._instance_id)
+            self._listener.presence_changed(PresenceChange(user_id, tuple(sorted(after)), int(number), notified))
 
     def _others(self, answer: Sequence[bytes]) -> dict[str, Platforms]:
-        """Live entries of other instances, as far as they are not known to have ended."""
+        """Returns the live entries of other instances that are not known to have ended."""
         found: dict[str, Platforms] = {}
         for i in range(0, len(answer), 2):
             name = answer[i].decode()
@@ -248,7 +295,7 @@ class RedisPresence:
     def _watch_key(self, user_id: str) -> str:
         return f"{self._prefix}watch:{{{user_id}}}"
 
-    def _watching(self, user_id: str, ttl_ms: int) -> Command:
+    def _watching(self, user_id: str, ttl_ms: int) -> RedisCommand:
         return _WATCH.call([self._watch_key(user_id), self._online(user_id)], self._instance_id, ttl_ms)
 
 

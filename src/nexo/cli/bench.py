@@ -14,12 +14,12 @@ import typer
 from rich.console import Console
 
 from nexo.bench import view
-from nexo.bench.capacity import Objective, Search, parse_objective, try_result
-from nexo.bench.http import Address
+from nexo.bench.capacity import CapacitySearch, Objective, parse_objective, try_result
+from nexo.bench.http import ServerAddress
 from nexo.bench.plan import NOT_GIVEN, Account, Acks, DialectName, Plan, Scenario, Verify, check_plan, completed
 from nexo.bench.report import write_report
-from nexo.bench.result import Result, Server
-from nexo.bench.run import GeneratorFailed, Target, measure
+from nexo.bench.result import Result, ServerFacts
+from nexo.bench.run import GeneratorFailed, TargetServer, measure
 from nexo.bench.server import OwnServer, own_server
 from nexo.cli.output import console, progress
 from nexo.config import parse_store_url
@@ -29,7 +29,7 @@ app = typer.Typer(add_completion=False)
 
 _SERVER, _WHO, _LOAD = "The server", "Who takes part", "The load"
 _OWN = "the scenario's"
-_ODD, _VERDICT, _OUTPUT = "Those who are odd", "Proof", "Output"
+_ODD, _VERDICT, _OUTPUT = "Slow and faulty clients", "Proof", "Output"
 EXIT_RED = 1  # something is not accounted for
 
 
@@ -60,7 +60,9 @@ def bench(
     missed: Annotated[
         int,
         typer.Option(
-            help="Messages that each client missed, for those who come back.", rich_help_panel=_WHO, show_default=_OWN
+            help="Messages that each client missed, in scenarios that reconnect.",
+            rich_help_panel=_WHO,
+            show_default=_OWN,
         ),
     ] = 0,
     preload: Annotated[
@@ -91,7 +93,7 @@ def bench(
         ),
     ] = None,
     flap: Annotated[
-        float, typer.Option(help="Share of connections that are cut and come back.", rich_help_panel=_ODD)
+        float, typer.Option(help="Share of connections that are cut and reconnect.", rich_help_panel=_ODD)
     ] = 0.0,
     flap_every: Annotated[
         float, typer.Option(help="Seconds between the cuts of one connection.", rich_help_panel=_ODD)
@@ -119,7 +121,7 @@ def bench(
         typer.Option("--set", help="Own server: a setting, e.g. group.strategy.mode=push.", rich_help_panel=_SERVER),
     ] = None,
     pin: Annotated[
-        bool, typer.Option(help="Own server on one core, generator on the others.", rich_help_panel=_SERVER)
+        bool, typer.Option(help="Own server on one core, generator on all other cores.", rich_help_panel=_SERVER)
     ] = False,
     server_pids: Annotated[
         list[int] | None,
@@ -138,6 +140,14 @@ def bench(
     ] = True,
     allow_refusals: Annotated[
         bool, typer.Option(help="Refused sends (rate limits) are no fault.", rich_help_panel=_VERDICT)
+    ] = False,
+    allow_restarts: Annotated[
+        bool,
+        typer.Option(
+            help="Servers or the database are restarted meanwhile: lost connections and refused sends are no fault, "
+            "anything missing is.",
+            rich_help_panel=_VERDICT,
+        ),
     ] = False,
     find_capacity: Annotated[
         bool, typer.Option(help="Raise the rate until the objective breaks.", rich_help_panel=_VERDICT)
@@ -165,7 +175,8 @@ def bench(
         connections=connections, missed=missed, preload=preload, window=window or 0,
         rate=rate if rate is not None else 0.0 if window else NOT_GIVEN, ramp_s=ramp, burst=burst, poisson=poisson,
         body_bytes=body, flap_share=flap, flap_every_s=flap_every, slow_share=slow, slow_bytes_per_s=slow_rate,
-        stalled_share=stalled, drain_s=drain, allow_refusals=allow_refusals, accounts=_read_users(users_file),
+        stalled_share=stalled, drain_s=drain, allow_refusals=allow_refusals, allow_restarts=allow_restarts,
+        accounts=_read_users(users_file),
         seed=secrets.randbits(40), run_id=secrets.token_hex(3),
         acks=acks or (Acks.coalesced if groups or scenario in _IN_GROUPS else Acks.each),
         verify=verify, dialect=dialect,
@@ -206,18 +217,18 @@ class Runner:
     """Runs a plan once, or again and again at other rates."""
 
     def __init__(
-        self, plan: Plan, target: Target, checked: OwnServer | None, processes: int, cores: set[int] | None
+        self, plan: Plan, target: TargetServer, checked: OwnServer | None, processes: int, cores: set[int] | None
     ) -> None:
         self._plan = plan
         self._target = target
         self._checked = checked
         self._processes = processes
         self._cores = cores
-        self._search: Search | None = None
+        self._search: CapacitySearch | None = None
         self._objective: Objective | None = None
 
     @property
-    def trials(self) -> Search | None:
+    def trials(self) -> CapacitySearch | None:
         return self._search
 
     def run(self, plan: Plan) -> Result:
@@ -237,7 +248,7 @@ class Runner:
     def find_capacity(self, objective: Objective) -> Result:
         """The result at the highest rate that held; of the lowest tried, when none did."""
         self._objective = objective
-        self._search = search = Search(self._plan.rate)
+        self._search = search = CapacitySearch(self._plan.rate)
         results: list[tuple[float, Result]] = []
         while search.next_rate is not None:
             rate = search.next_rate
@@ -269,9 +280,9 @@ def parse_objective_or_stop(text: str) -> Objective:
         raise StartupError(str(error)) from None
 
 
-def _address(url: str) -> Address:
+def _address(url: str) -> ServerAddress:
     try:
-        return Address(url)
+        return ServerAddress(url)
     except ValueError as error:
         raise StartupError(str(error)) from None
 
@@ -313,17 +324,17 @@ def _cores(pin: bool) -> tuple[set[int] | None, set[int] | None]:
 
 def _target(
     stack: ExitStack, plan: Plan, store: str, settings: list[str], pids: list[int], cores: set[int] | None
-) -> tuple[Target, OwnServer | None]:
+) -> tuple[TargetServer, OwnServer | None]:
     """The server to measure: the one that is there, or one of its own."""
     if plan.urls:
         if store or settings:
             raise StartupError("--store and --set are for a server that is started for the run, not for --url")
-        return Target(Server(False, "unknown", {}), pids), None
+        return TargetServer(ServerFacts(False, "unknown", {}), pids), None
     pairs = dict(_setting(text) for text in settings)
     own = stack.enter_context(own_server(store, pairs, cores))
     plan.urls = [own.url]
     shown = parse_store_url(store).redacted() if store else "SQLite in a temporary folder"
-    return Target(Server(True, shown, pairs), [own.pid, *pids], str(own.data)), own
+    return TargetServer(ServerFacts(True, shown, pairs), [own.pid, *pids], str(own.data)), own
 
 
 def _setting(text: str) -> tuple[str, str]:

@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 from rich.progress import Progress
 
+from nexo.cli import files
 from nexo.cli.output import ConfigFile, DataDir, Json, load_config, print_json, print_text, run
 from nexo.cli.output import progress as progress_console
 from nexo.config import StoreUrl, resolve_store_url
 from nexo.store.check import Finding, Report
 from nexo.store.check import check as check_store
-from nexo.store.failures import telling_failures
+from nexo.store.failures import startup_errors
 
 app = typer.Typer(add_completion=False)
 
@@ -25,26 +26,33 @@ def check(
     repair: Annotated[
         bool, typer.Option("--repair", help="Set counters right; messages, cursors and spans are only reported.")
     ] = False,
+    with_files: Annotated[
+        bool, typer.Option("--files", help="Compare the storage of files with the database too.")
+    ] = False,
     config: ConfigFile = None,
     data: DataDir = None,
     as_json: Json = False,
 ) -> None:
     """Check that the store is consistent: seqs without holes, unique keys, cursors in range, counters equal to a
     recount. A server may be running. Exit code 0: nothing is wrong (any more), 1: something is."""
-    url = resolve_store_url(load_config(config, data))
+    settings = load_config(config, data)
+    url = resolve_store_url(settings)
     with (
-        telling_failures(url),
+        startup_errors(url),
         Progress(console=progress_console, disable=not progress_console.is_terminal, transient=True) as bar,
     ):
         task = bar.add_task("Checking", total=None)
         report = run(
             check_store(url, repair=repair, progress=lambda done, of: bar.update(task, completed=done, total=of))
         )
+    in_files = run(files.check_now(settings)) if with_files else None
     if as_json:
-        print_json(_as_json(url, report))
+        print_json(_as_json(url, report) | ({} if in_files is None else {"files": in_files}))
     else:
         _print_report(url, report)
-    if report.left:
+        if in_files is not None:
+            files.show(in_files, as_json=False)
+    if report.left or (in_files is not None and files.is_damaged(in_files)):
         raise typer.Exit(EXIT_FINDINGS)
 
 

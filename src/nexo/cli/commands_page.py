@@ -1,4 +1,4 @@
-"""The page of all commands: what `nexo … --help` says, in one place."""
+"""The page of all commands: the output of `nexo … --help` in one place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 from nexo.cli import GROUPS
 
 INTRODUCTION = """\
-`nexo COMMAND --help` says the same. Exit codes: 0 it is done, 1 the answer is no (something is not consistent, a
+`nexo COMMAND --help` shows the same. Exit codes: 0 it is done, 1 the answer is no (something is not consistent, a
 request was refused), 2 it could not be tried (wrong usage or configuration). Every setting can also be given by a
 config file or the environment, see [config.md](config.md).
 """.splitlines()

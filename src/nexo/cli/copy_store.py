@@ -33,7 +33,7 @@ def copy(
 ) -> None:
     """Copy a store to another database, of any engine: sqlite:////path/nexo.db, mysql://…, postgresql://…
 
-    Stop every server first. Killed half-way, the same command goes on where it was. At the end every row is
+    Stop every server first. If it is interrupted, the same command continues where it stopped. At the end every row is
     compared and the laws of `nexo check` are asked. `env:NAME` instead of a URL takes it from an environment
     variable, where `ps` does not show its password.
 
@@ -43,7 +43,8 @@ def copy(
     source_url, target_url = parse_url(source, "--from"), parse_url(target, "--to")
     begun = time.monotonic()
     with shown() as progress:
-        report = run_transfer(copy_store(source_url, target_url, batch_rows=batch, restart=restart, progress=progress))
+        work = copy_store(source_url, target_url, batch_rows=batch, restart=restart, progress=progress)
+        report = run_transfer(work, source_url, target_url)
     seconds = round(time.monotonic() - begun, 1)
     if as_json:
         print_json(
@@ -78,13 +79,13 @@ def _print_report(source: StoreUrl, target: StoreUrl, report: CopyReport, second
 
 def secret_hint(source: StoreUrl, target: StoreUrl) -> str:
     """Access tokens are signed; the store does not hold the key."""
-    if source.engine == "sqlite" and target.engine != "sqlite":
+    if source.is_embedded and not target.is_embedded:
         return (
             "Clients stay signed in if the new servers have the same signing secret. It is not in the database; take "
             f'it along:\n  export NEXO_AUTH__SECRET="$(cat {_quoted(source)})"\n'
             "(or the auth.secret that the old server was configured with)."
         )
-    if source.engine == "sqlite":
+    if source.is_embedded:
         return (
             "Clients stay signed in if the signing secret goes along. It is not in the database:\n"
             f"  cp -p {_quoted(source)} {_quoted(target)}\n"

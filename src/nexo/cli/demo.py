@@ -10,14 +10,15 @@ from typing import Annotated
 
 import typer
 
-from nexo.app import open_core
 from nexo.app import serve as run_server
+from nexo.assembly.core import open_core
+from nexo.background import Background
 from nexo.cli import demo_bots
 from nexo.cli.demo_fill import fill
 from nexo.cli.demo_story import ADMIN, CHATTER_IN, PASSWORD, ROBOTS, YOU
 from nexo.cli.output import print_text, run
 from nexo.config import Config
-from nexo.config.tree import Auth, Data, Server
+from nexo.config.tree import AuthConfig, DataConfig, LogConfig, LogLevel, ServerConfig
 
 app = typer.Typer(add_completion=False)
 
@@ -26,7 +27,7 @@ app = typer.Typer(add_completion=False)
 def demo(
     port: Annotated[int, typer.Option(help="Port to listen on; 0: any free one.")] = 8900,
     robots: Annotated[bool, typer.Option(help="Some of the people answer.")] = True,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "warning",
+    log_level: Annotated[LogLevel, typer.Option(help="debug, info, warning or error.")] = "warning",
 ) -> None:
     """Run a server with people, groups and history in it, to look at and click through.
 
@@ -34,22 +35,23 @@ def demo(
     """
     folder = Path(tempfile.mkdtemp(prefix="nexo-demo-"))
     try:
-        run(_run(_config(folder, port), robots, log_level))
+        run(_run(_config(folder, port, log_level), robots))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _config(folder: Path, port: int) -> Config:
-    """Nothing of this machine's configuration counts: a demo must not end up in somebody's database."""
+def _config(folder: Path, port: int, log_level: LogLevel) -> Config:
+    """Returns a configuration that ignores this machine's own: a demo must not write into a real database."""
     return Config(
-        data=Data(dir=str(folder)),
-        server=Server(port=port),
-        auth=Auth(argon2_memory_kib=64, argon2_time_cost=1),  # passwords that everybody knows
+        data=DataConfig(dir=str(folder)),
+        server=ServerConfig(port=port),
+        log=LogConfig(level=log_level),
+        auth=AuthConfig(argon2_memory_kib=64, argon2_time_cost=1),  # passwords that are public
     )
 
 
-async def _run(config: Config, robots: bool, log_level: str) -> None:
-    async with open_core(config) as core:
+async def _run(config: Config, robots: bool) -> None:
+    async with open_core(config, Background()) as core:
         groups = await fill(core)
     living: list[asyncio.Task[None]] = []
 
@@ -59,7 +61,7 @@ async def _run(config: Config, robots: bool, log_level: str) -> None:
             living.append(asyncio.create_task(demo_bots.live(address, groups[CHATTER_IN])))
 
     try:
-        await run_server(config, log_level, ready)
+        await run_server(config, ready)
     finally:
         for task in living:
             task.cancel()
@@ -70,6 +72,6 @@ def _greet(address: str, robots: bool) -> None:
     print_text(f"Nexo demo runs at {address}")
     print_text(f"  sign in as {' or '.join(YOU)} with the password {PASSWORD} (two browsers, and they can talk)")
     if robots:
-        print_text(f"  those who answer: {', '.join(ROBOTS)}")
+        print_text(f"  users that answer: {', '.join(ROBOTS)}")
     print_text(f"  live status: {address}/admin as {ADMIN}, the same password")
     print_text("Everything is in a temporary folder and is gone after Ctrl-C.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nexo.app import Core
+from nexo.assembly.core import Core
 from nexo.cli.demo_story import ADMIN, CHATS, PASSWORD, PEOPLE, Chat
 from nexo.ids import group_conversation_id, now_ms, single_conversation_id
 from nexo.service.accounts import Accounts
@@ -14,7 +14,7 @@ MINUTE_MS = 60_000
 
 async def fill(core: Core) -> dict[str, str]:
     """The group ids by name."""
-    accounts = Accounts(SqlAccounts(core.store.database), core.config, "not used: nobody signs in here")
+    accounts = Accounts(SqlAccounts(core.store.database), core.config, "not used: there is no sign-in here")
     try:
         for user_id, nickname in PEOPLE.items():
             await accounts.register(PASSWORD, user_id, nickname, is_admin=user_id == ADMIN)
@@ -25,16 +25,16 @@ async def fill(core: Core) -> dict[str, str]:
         group_id = await _found(core, chat) if chat.name else None
         if group_id is not None:
             groups[chat.name] = group_id
-        await _tell(core, number, chat, group_id)
+        await _send_chat(core, number, chat, group_id)
     return groups
 
 
 async def _found(core: Core, chat: Chat) -> str:
-    group, *_ = await core.groups.create(chat.owner, name=chat.name, member_ids=list(chat.members))
+    group = await core.groups.create(chat.owner, name=chat.name, member_ids=list(chat.members))
     return group.group_id
 
 
-async def _tell(core: Core, number: int, chat: Chat, group_id: str | None) -> None:
+async def _send_chat(core: Core, number: int, chat: Chat, group_id: str | None) -> None:
     people = [chat.owner, *chat.members] if group_id else sorted({line.sender for line in chat.lines})
     if group_id is None and len(people) == 1:
         people.append("mira")
@@ -64,7 +64,7 @@ async def _tell(core: Core, number: int, chat: Chat, group_id: str | None) -> No
 
 
 def _date_back(name: str, chat: Chat) -> Script[None]:
-    """It was said over the last days, not all at once. Times within a conversation keep their order."""
+    """Spreads the messages over the last days. Times within a conversation keep their order."""
     ((conv, head),) = yield rows("SELECT id,head_seq FROM conversations WHERE conversation_id=?", name)
     now = now_ms()
     first, last = now - chat.began * MINUTE_MS, now - chat.ended * MINUTE_MS
@@ -72,6 +72,6 @@ def _date_back(name: str, chat: Chat) -> Script[None]:
         # slow in the beginning, and more often towards the end, as people talk
         at = first + int((last - first) * (1 - (1 - seq / head) ** 1.7))
         yield do("UPDATE messages SET send_at=? WHERE conv=? AND seq=?", at, conv, seq)
-    # the event that tells of a recall is the last one said
+    # the recall event is the last message
     yield do("UPDATE messages SET recalled_at=? WHERE conv=? AND status=1", last, conv)
     yield do("UPDATE conversations SET last_send_at=? WHERE id=?", last, conv)

@@ -1,4 +1,4 @@
-"""What the demo server is filled with: people, what they have said so far, and what those who answer say."""
+"""The content of the demo server: users, their messages so far, and the texts of the users that answer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 PASSWORD = "demo-demo"
 ADMIN = "admin"
 
-# To sign in as; the others are there to answer.
+# To sign in as; all other users answer.
 YOU = {"mira": "Mira", "jonas": "Jonas"}
 ROBOTS = {
     "guide": "Guide (robot)",
@@ -47,7 +47,7 @@ CHATS = (
     Chat(
         _talk(
             ("jonas", "Are you on the early ferry or the late one?"),
-            ("mira", "The early one. Somebody has to open the gate."),
+            ("mira", "The early one. I have to open the gate."),
             ("jonas", "I owe you a coffee then."),
             ("mira", "Two. The second key is with the harbour master."),
             ("jonas", "Seen. I pick it up on the way."),
@@ -89,9 +89,9 @@ CHATS = (
     ),
     Chat(
         (
-            Line("mira", "Everything for the opening goes here, so that nobody has to search."),
+            Line("mira", "Everything for the opening goes here, so that we do not have to search."),
             Line("lena", "The posters hang. One of them upside down, by request of the artist."),
-            Line("tomas", "Sound check at five. Please nobody test the smoke machine before that."),
+            Line("tomas", "Sound check at five. Please do not test the smoke machine before that."),
             Line("jonas", "It was not me."),
             Line("tomas", "It was you.", reply_to=3),
             Line("aiko", "翻訳は終わりました。印刷に回します。"),
@@ -101,7 +101,7 @@ CHATS = (
             Line("tomas", "The dog is on the list?"),
             Line("lena", "The dog is the sponsor."),
             Line("mira", "Rain is announced for the evening; the tent goes up after lunch."),
-            Line("jonas", "This was meant for somebody else."),
+            Line("jonas", "This was meant for another chat."),
             Line("tomas", "@mira who has the key to the tent shed?", mentions=("mira",)),
         ),
         began=4300,
@@ -130,12 +130,12 @@ CHATS = (
 
 # By the first word that is found; the last is for everything else.
 GUIDE = {
-    "help": "Try: reply to a message, mention somebody in a group with @, recall what you sent within two minutes, "
+    "help": "Try: reply to a message, mention a member in a group with @, recall what you sent within two minutes, "
     "or open this page in a second browser as jonas and write to each other.",
     "group": "A group is made with the plus above the list: three people at least. Who comes in later does not see "
-    "what was said before.",
-    "recall": "Hover over a message of yours, or hold it, and choose Recall. It is blanked for everybody, also for "
-    "those who are offline now.",
+    "what was written before.",
+    "recall": "Hover over a message of yours, or hold it, and choose Recall. It is blanked for all members, also for "
+    "members that are offline now.",
     "offline": "Switch your network off and write something: it waits with a clock. Switch it on: it is sent once, "
     "in order, and gets its tick.",
     "read": "One tick: stored on the server. Two: on the other's device. Two on a line: read.",
@@ -144,7 +144,7 @@ GUIDE = {
 }
 
 ANSWERS = {
-    "lena": ("Noted. I put it on the wall with the other notes.", "Good idea. Who tells Tomás?", "Yes!"),
+    "lena": ("Noted. I put it on the wall with the other notes.", "Good idea. Who informs Tomás?", "Yes!"),
     "tomas": ("If it has a plug, I can do it.", "After lunch.", "Ask me again when the soup is ready."),
     "aiko": ("了解しました。", "ありがとうございます。確認します。", "Thank you, I look at it this afternoon."),
 }
@@ -153,7 +153,7 @@ CHATTER = (
     ("tomas", "Sound check in five minutes. This time for real."),
     ("lena", "The second ferry is on time, which has never happened."),
     ("aiko", "案内板の位置を少し直しました。"),
-    ("tomas", "Whoever took the yellow cable: it is the important one."),
+    ("tomas", "Who took the yellow cable? It is the important one."),
     ("lena", "The dog has arrived."),
     ("aiko", "The labels of the north room are up."),
 )

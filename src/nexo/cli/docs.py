@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
-from nexo.cli import commands_page
+from nexo.cli import commands_page, http_page, protocol_page
 from nexo.cli.output import print_text
-from nexo.config import Field, describe
+from nexo.config import SettingField, describe
 from nexo.errors import ERRORS, ErrorRow
 from nexo.metrics.families import FAMILIES
 
@@ -32,9 +32,9 @@ the working directory. Units are in the names: `_s` seconds, `_ms` milliseconds,
 
 _ERRORS_INTRODUCTION = """\
 Every dialect and the HTTP API use these names. *Closes*: the WebSocket is closed with it. *Retry*: the same
-request may succeed later. `too_many_requests` and malformed frames close the connection when they go on; any
+request may succeed later. `too_many_requests` and malformed frames close the connection when they continue; any
 error does that ends a handshake. The close code is the last column: from 4500 on a client may reconnect, below
-that it must not come back with the same session.
+that it must not reconnect with the same session.
 """.splitlines()
 
 
@@ -42,16 +42,18 @@ _METRICS_INTRODUCTION = """\
 `GET /metrics` answers in the format of Prometheus; it needs no token, so let only your monitoring reach it. Every
 value of a label is one of those listed: there is never a user, an address or a conversation among them, and the
 number of series does not grow with use. Counters start at 0 with the process. `deploy/grafana` has a dashboard
-and a scrape configuration, `docs/operate.md` says what to watch and what to do. With `--processes N` counters and
+and a scrape configuration, `docs/operate.md` states what to watch and what to do. With `--processes N` counters and
 distributions are added up over the processes, gauges have a label `process`.
 """.splitlines()
 
 
-class Page(StrEnum):
+class DocsPage(StrEnum):
     commands = "commands"
     config = "config"
     errors = "errors"
+    http = "http"
     metrics = "metrics"
+    protocol = "protocol/reference"
 
 
 def render_commands() -> str:
@@ -66,15 +68,25 @@ def render_errors() -> str:
     return _page(_error_lines())
 
 
+def render_http() -> str:
+    return _page(_http_lines())
+
+
 def render_metrics() -> str:
     return _page(_metric_lines())
 
 
-RENDERERS: dict[Page, Callable[[], str]] = {
-    Page.commands: render_commands,
-    Page.config: render_config,
-    Page.errors: render_errors,
-    Page.metrics: render_metrics,
+def render_protocol() -> str:
+    return _page(_protocol_lines())
+
+
+RENDERERS: dict[DocsPage, Callable[[], str]] = {
+    DocsPage.commands: render_commands,
+    DocsPage.config: render_config,
+    DocsPage.errors: render_errors,
+    DocsPage.http: render_http,
+    DocsPage.metrics: render_metrics,
+    DocsPage.protocol: render_protocol,
 }
 
 app = typer.Typer(add_completion=False)
@@ -82,17 +94,19 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def docs(
-    page: Annotated[Page | None, typer.Argument(help="The page to print.")] = None,
+    page: Annotated[DocsPage | None, typer.Argument(help="The page to print.")] = None,
     write: Annotated[
         Path | None, typer.Option("--write", metavar="DIR", help="Write the page, or all, to this folder.")
     ] = None,
 ) -> None:
     """Print or write the generated pages of the documentation."""
-    for one in [page] if page else list(Page):
+    for one in [page] if page else list(DocsPage):
         if write is None:
             print_text(RENDERERS[one]())
         else:
-            (write / f"{one}.md").write_text(RENDERERS[one]() + "\n", encoding="utf-8")
+            path = write / f"{one}.md"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(RENDERERS[one]() + "\n", encoding="utf-8")
 
 
 def _page(lines: Iterator[str]) -> str:
@@ -100,7 +114,7 @@ def _page(lines: Iterator[str]) -> str:
 
 
 def _command_lines() -> Iterator[str]:
-    yield _MADE_BY.format(page=Page.commands)
+    yield _MADE_BY.format(page=DocsPage.commands)
     yield "# Commands"
     yield ""
     yield from commands_page.INTRODUCTION
@@ -108,7 +122,7 @@ def _command_lines() -> Iterator[str]:
 
 
 def _config_lines() -> Iterator[str]:
-    yield _MADE_BY.format(page=Page.config)
+    yield _MADE_BY.format(page=DocsPage.config)
     yield "# Configuration"
     yield ""
     yield from _CONFIG_INTRODUCTION
@@ -122,14 +136,14 @@ def _config_lines() -> Iterator[str]:
             yield _config_row(field)
 
 
-def _config_row(field: Field) -> str:
+def _config_row(field: SettingField) -> str:
     default = str(field.default).lower() if isinstance(field.default, bool) else str(field.default)
     shown = f"`{default}`" if default else "empty"
     return f"| `{field.key}`<br>`{field.env}` | {shown} | {field.type} | {_cell(field.help)} |"
 
 
 def _error_lines() -> Iterator[str]:
-    yield _MADE_BY.format(page=Page.errors)
+    yield _MADE_BY.format(page=DocsPage.errors)
     yield "# Errors"
     yield ""
     yield from _ERRORS_INTRODUCTION
@@ -154,8 +168,24 @@ _ERROR_CHAPTERS = {
 }
 
 
+def _http_lines() -> Iterator[str]:
+    yield _MADE_BY.format(page=DocsPage.http)
+    yield "# HTTP API"
+    yield ""
+    yield from http_page.INTRODUCTION
+    yield from http_page.lines()
+
+
+def _protocol_lines() -> Iterator[str]:
+    yield _MADE_BY.format(page=DocsPage.protocol)
+    yield "# Frames, numbers and commands"
+    yield ""
+    yield from protocol_page.INTRODUCTION
+    yield from protocol_page.lines()
+
+
 def _metric_lines() -> Iterator[str]:
-    yield _MADE_BY.format(page=Page.metrics)
+    yield _MADE_BY.format(page=DocsPage.metrics)
     yield "# Metrics"
     yield ""
     yield from _METRICS_INTRODUCTION

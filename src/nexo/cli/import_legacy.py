@@ -16,8 +16,8 @@ from nexo.cli.output import Json, print_json, print_text
 from nexo.cli.transfer import EXIT_DIFFERENT, parse_url, run_transfer, shown
 from nexo.config import StoreUrl
 from nexo.errors import StartupError
+from nexo.store.legacy.importer import RECALLED, ImportOptions, ImportReport, import_legacy
 from nexo.store.legacy.issues import KINDS
-from nexo.store.legacy.run import RECALLED, ImportReport, Options, import_legacy
 from nexo.store.transfer.copy import BATCH_ROWS
 
 app = typer.Typer(add_completion=False)
@@ -39,7 +39,7 @@ def import_(
     report: Annotated[
         Path, typer.Option("--report", metavar="FILE", help="What does not come along as it was, line by line.")
     ] = Path("nexo-import-report.jsonl"),
-    accept: Annotated[bool, typer.Option("--accept", help="Go on with the changes that the report lists.")] = False,
+    accept: Annotated[bool, typer.Option("--accept", help="Continue with the changes that the report lists.")] = False,
     rename: Annotated[
         Path | None, typer.Option("--rename", metavar="FILE", help='New user ids: {"old id": "new id"} in JSON.')
     ] = None,
@@ -58,13 +58,13 @@ def import_(
     """Import a database with t_* tables, in which cursors are message ids, into an empty database.
 
     Message ids stay; seqs are row numbers in the order of ids; cursors become seqs. Killed half-way, the same
-    command goes on where it was.
+    command continues where it stopped.
 
     Exit code 0: imported and proven; 1: refused (see the report); 2: wrong usage or a database that cannot be
     used; 3: the import differs, do not use it; 4: interrupted, run it again.
     """
     source_url, target_url = parse_url(source, "--from"), parse_url(target, "--to")
-    options = Options(
+    options = ImportOptions(
         zone=_zone(timezone),
         recalled_status=recalled_status,
         renames=_renames(rename),
@@ -75,7 +75,7 @@ def import_(
     )
     begun = time.monotonic()
     with shown() as progress:
-        done = run_transfer(import_legacy(source_url, target_url, report, options, progress))
+        done = run_transfer(import_legacy(source_url, target_url, report, options, progress), source_url, target_url)
     seconds = round(time.monotonic() - begun, 1)
     if as_json:
         print_json(
@@ -137,6 +137,6 @@ def _print(source: StoreUrl, target: StoreUrl, path: Path, done: ImportReport, s
         found = ", ".join(f"{kind} {count}" for kind, count in done.findings.items())
         print_text(f"`nexo check` finds: {found}. Do not use it.")
     else:
-        print_text("Every message and every member is what the source says; `nexo check` finds nothing wrong.")
+        print_text("Every message and every member equals the source; `nexo check` finds nothing wrong.")
         if "password_not_usable" in done.issues:
             print_text("Users without a password that Nexo can check get one with `nexo user passwd USER`.")

@@ -7,7 +7,7 @@ import typer
 from nexo.cli.output import ConfigFile, DataDir, Json, load_config, print_json, print_text, run
 from nexo.config import resolve_store_url
 from nexo.store import migrate as store_migrate
-from nexo.store.failures import telling_failures
+from nexo.store.failures import startup_errors
 from nexo.store.revisions import between
 
 app = typer.Typer(add_completion=False)
@@ -17,7 +17,7 @@ app = typer.Typer(add_completion=False)
 def migrate(config: ConfigFile = None, data: DataDir = None, as_json: Json = False) -> None:
     """Bring the database to the schema this version needs; harmless when it has it already."""
     url = resolve_store_url(load_config(config, data))
-    with telling_failures(url):
+    with startup_errors(url):
         before, after = run(store_migrate.upgrade(url))
     steps = between(before, after)
     if as_json:
@@ -26,6 +26,6 @@ def migrate(config: ConfigFile = None, data: DataDir = None, as_json: Json = Fal
     elif not steps:
         print_text(f"The database {url.redacted()} is at {after} already; there was nothing to do.")
     else:
-        print_text(f"The database {url.redacted()} went from {before or 'empty'} to {after}:")
+        print_text(f"The database {url.redacted()} was migrated from {before or 'empty'} to {after}:")
         for step in steps:
             print_text(f"  {step.name}  {step.title}")

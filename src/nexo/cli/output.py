@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -41,6 +41,11 @@ def print_text(text: str) -> None:
 
 def print_json(value: object) -> None:
     typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+
+
+def split_values(given: Iterable[str] | None) -> list[str]:
+    """Returns the values of an option that may be repeated, or hold several separated by commas."""
+    return [value for part in given or () for value in part.split(",") if value]
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

@@ -11,15 +11,16 @@ from typing import Annotated
 
 import typer
 
-from nexo.app import Sibling, address_of, announce
+from nexo.app import address_of, announce
 from nexo.app import serve as run_server
+from nexo.assembly.server import Sibling
 from nexo.cli.output import ConfigFile, DataDir, flags_of, run
 from nexo.config import Config, load, resolve_redis_url, resolve_store_url
 from nexo.errors import StartupError
-from nexo.gateway.server import reserve
 from nexo.logs import set_up_logs
 from nexo.metrics.siblings import keep_ended
-from nexo.supervisor import Link, Supervisor
+from nexo.supervisor import Supervisor, SupervisorLink
+from nexo.transport.server import reserve
 
 app = typer.Typer(add_completion=False)
 
@@ -34,7 +35,7 @@ def serve(
         int,
         typer.Option(min=1, max=256, help="Processes on this port; more than one need a server database and Redis."),
     ] = 1,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error (log.level).")] = None,
     process: Annotated[int, typer.Option(hidden=True)] = 0,
     link_fd: Annotated[int, typer.Option(hidden=True)] = -1,
     folder: Annotated[Path | None, typer.Option(hidden=True)] = None,
@@ -43,28 +44,29 @@ def serve(
 
     Without any configuration it makes its data folder, secret and database by itself.
     """
-    flags = flags_of(data_dir) | {"server.host": host, "server.port": port}
-    config = load(config_file, flags=flags)
+    flags = flags_of(data_dir) | {"server.host": host, "server.port": port, "log.level": log_level}
+    reread = partial(load, config_file, flags=flags)
+    config = reread()
     if process and folder is not None:  # started by a supervisor
-        link = Link(link_fd)
-        run(run_server(config, log_level, partial(_tell, link), Sibling(process, link, folder)))
+        link = SupervisorLink(link_fd)
+        run(run_server(config, partial(_report_ready, link), Sibling(process, link, folder), reread))
     elif processes == 1:
-        run(run_server(config, log_level))
+        run(run_server(config, reread=reread))
     else:
         check_shareable(config)
-        options = ["--log-level", log_level]
+        options = ["--log-level", log_level] if log_level is not None else []
         options += ["--config", str(config_file)] if config_file is not None else []
         options += ["--data", str(data_dir)] if data_dir is not None else []
-        raise typer.Exit(_supervise(config, processes, options, log_level))
+        raise typer.Exit(_supervise(config, processes, options))
 
 
-async def _tell(link: Link, _: str) -> None:
+async def _report_ready(link: SupervisorLink, _: str) -> None:
     link.ready()
 
 
 def check_shareable(config: Config) -> None:
-    """Several processes are several instances: what one knows, the others must learn from somewhere."""
-    if resolve_store_url(config).engine == "sqlite":
+    """Refuses several processes without a server database and Redis: they are instances that share both."""
+    if resolve_store_url(config).is_embedded:
         raise StartupError(
             "--processes needs a server database (store.url): an SQLite file belongs to one process; "
             "`nexo copy-store` takes what is in it along"
@@ -76,7 +78,7 @@ def check_shareable(config: Config) -> None:
         )
 
 
-def _supervise(config: Config, count: int, options: list[str], log_level: str) -> int:
+def _supervise(config: Config, count: int, options: list[str]) -> int:
     host = config.server.host
     folder = Path(tempfile.mkdtemp(prefix="nexo-"))
     try:
@@ -85,7 +87,7 @@ def _supervise(config: Config, count: int, options: list[str], log_level: str) -
             command = [sys.executable, "-m", "nexo", "serve", "--host", host, "--port", str(port), *options]
 
             async def supervise() -> int:
-                set_up_logs(log_level, process="supervisor")
+                set_up_logs(config.log.level, process="supervisor")
                 supervisor = Supervisor(
                     count,
                     [*command, "--folder", str(folder)],

@@ -9,17 +9,17 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from nexo.bus.redis_link import BusDown, RedisLink
+from nexo.bus.redis_client import BusDown, RedisClient
 from nexo.cli.output import ConfigFile, DataDir, Json, console, load_config, print_json, print_text, run
 from nexo.config import Config, resolve_redis_url
 from nexo.errors import NexoError, StartupError
-from nexo.pipeline.entries import BadEntry, decode_entry
-from nexo.pipeline.streams import Raw, Streams
+from nexo.two_phase.entries import BadEntry, decode_entry
+from nexo.two_phase.streams import Raw, Streams
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 LETTERS_MAX = 10_000
-HIDDEN = ("content", "extra")  # what people wrote is nobody's business here, unless it is asked for
+HIDDEN = ("content", "extra")  # written by users: shown only on request
 
 EntryId = Annotated[str, typer.Argument(metavar="SHARD/ENTRY", help="As `nexo streams show` names it, or `all`.")]
 
@@ -29,7 +29,7 @@ async def _opened(config: Config) -> AsyncIterator[Streams]:
     url = resolve_redis_url(config)
     if url is None:
         raise StartupError("there are no streams without Redis: set redis.url, as the servers have it")
-    link = RedisLink(url, max(2.0, config.redis.timeout_ms / 1000))
+    link = RedisClient(url, max(2.0, config.redis.timeout_ms / 1000))
     try:
         yield Streams(link, config.two_phase, config.redis.prefix, "nexo-streams")
     except BusDown as error:

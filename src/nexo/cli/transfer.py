@@ -15,14 +15,14 @@ from nexo.cli.output import progress as progress_console
 from nexo.cli.output import run
 from nexo.config import StoreUrl, parse_store_url
 from nexo.errors import StartupError
-from nexo.store.failures import FAILURES, failure_text
-from nexo.store.transfer.record import Refused
+from nexo.store.failures import failure_text, failures_of
+from nexo.store.transfer.progress_record import TransferRefused
 
 T = TypeVar("T")
 
-EXIT_REFUSED = 1  # nothing was done; the text says why
+EXIT_REFUSED = 1  # nothing was done; the text states why
 EXIT_DIFFERENT = 3  # the target is not what it must be: do not use it
-EXIT_UNFINISHED = 4  # interrupted: the same command goes on where it was
+EXIT_UNFINISHED = 4  # interrupted: the same command continues where it stopped
 _LINE_S = 10.0  # without a terminal: a line at every tenth, and at least this often
 
 
@@ -56,10 +56,10 @@ class Shown:
                 self._task = self._bar.add_task(stage.capitalize(), total=total)
             self._bar.update(self._task, completed=done, total=total)
         else:
-            self._say(stage, done, total)
+            self._print_progress(stage, done, total)
         self._stage = stage
 
-    def _say(self, stage: str, done: int, total: int) -> None:
+    def _print_progress(self, stage: str, done: int, total: int) -> None:
         tenth = done * 10 // total if total else 10
         now = time.monotonic()
         if stage == self._stage and tenth == self._tenth and now - self._said_at < _LINE_S:
@@ -85,21 +85,21 @@ def shown() -> Iterator[Shown]:
         yield Shown(bar)
 
 
-def run_transfer(work: Coroutine[Any, Any, T]) -> T:
-    """Run it, and translate how it can end: refused, or interrupted half-way."""
+def run_transfer(work: Coroutine[Any, Any, T], *urls: StoreUrl) -> T:
+    """Run a transfer between these databases, and translate how it can end: refused, or interrupted half-way."""
     try:
         return run(work)
-    except Refused as error:
-        _say(str(error))
+    except TransferRefused as error:
+        _print_status(str(error))
         raise typer.Exit(EXIT_REFUSED) from None
     except KeyboardInterrupt:
-        _say("stopped: the same command goes on where it was")
+        _print_status("stopped: the same command continues where it stopped")
         raise typer.Exit(EXIT_UNFINISHED) from None
-    except FAILURES as error:
-        _say(f"a database failed: {failure_text(error)}")
-        _say("what was written stays: the same command goes on where it was")
+    except failures_of(*urls) as error:
+        _print_status(f"a database failed: {failure_text(error)}")
+        _print_status("what was written stays: the same command continues where it stopped")
         raise typer.Exit(EXIT_UNFINISHED) from None
 
 
-def _say(text: str) -> None:
+def _print_status(text: str) -> None:
     typer.echo(f"nexo: {text}", err=True)

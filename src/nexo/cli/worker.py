@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -15,12 +16,16 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def worker(
+    host: Annotated[str | None, typer.Option(help="Address for health and metrics (worker.host).")] = None,
+    port: Annotated[int | None, typer.Option(help="Port for health and metrics (worker.port); 0: none.")] = None,
     config_file: ConfigFile = None,
     data_dir: DataDir = None,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error (log.level).")] = None,
 ) -> None:
     """Save what servers have accepted into Redis, with the same configuration as they have.
 
     Servers do that themselves unless two_phase.workers is off. Any number of workers and servers share the work.
     """
-    run(work(load(config_file, flags=flags_of(data_dir)), log_level))
+    flags = flags_of(data_dir) | {"worker.host": host, "worker.port": port, "log.level": log_level}
+    reread = partial(load, config_file, flags=flags)
+    run(work(reread(), reread))

@@ -28,7 +28,7 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{type(self).__name__}({shown})"
 
 
-class Field(msgspec.Struct, frozen=True):
+class SettingField(msgspec.Struct, frozen=True):
     """One setting, as the documentation and the loader see it."""
 
     key: str
@@ -38,16 +38,17 @@ class Field(msgspec.Struct, frozen=True):
     env: str
     secret: Secrecy | None
     annotation: Any  # what msgspec converts to
+    is_optional: bool  # the server decides when it is left out
 
 
-def leaves(section: type[Section], parents: tuple[str, ...] = ()) -> Iterator[Field]:
+def leaves(section: type[Section], parents: tuple[str, ...] = ()) -> Iterator[SettingField]:
     for info in msgspec.structs.fields(section):
         path = (*parents, info.name)
         if isinstance(info.type, type) and issubclass(info.type, Section):
             yield from leaves(info.type, path)
             continue
         meta = next(part for part in get_args(info.type) if isinstance(part, msgspec.Meta))
-        yield Field(
+        yield SettingField(
             key=".".join(path),
             type=_type_text(shapes.type_info(info.type)),
             default=info.default if info.default is not msgspec.NODEFAULT else info.default_factory(),
@@ -55,10 +56,14 @@ def leaves(section: type[Section], parents: tuple[str, ...] = ()) -> Iterator[Fi
             env=ENV_PREFIX + "__".join(path).upper(),
             secret=(meta.extra or {}).get("secret"),
             annotation=info.type,
+            is_optional=info.default is None,
         )
 
 
 def bare(shape: shapes.Type) -> shapes.Type:
+    """Returns the type without its description; of one that may be left out, the type when it is there."""
+    if isinstance(shape, shapes.UnionType):
+        (shape,) = (part for part in shape.types if not isinstance(part, shapes.NoneType))
     return bare(shape.type) if isinstance(shape, shapes.Metadata) else shape
 
 

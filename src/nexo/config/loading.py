@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect as shapes
 
-from nexo.config.fields import ENV_PREFIX, Field, bare, leaves
+from nexo.config.fields import ENV_PREFIX, SettingField, bare, leaves
 from nexo.config.redis_url import resolve_redis_url
 from nexo.config.store_url import resolve_data_dir, resolve_store_url
 from nexo.config.tree import Config
@@ -23,7 +23,7 @@ from nexo.errors import StartupError
 DEFAULT_FILE = Path("nexo.toml")
 FILE_VARIABLE = "NEXO_CONFIG"
 
-_FIELDS: dict[str, Field] = {field.key: field for field in leaves(Config)}
+_FIELDS: dict[str, SettingField] = {field.key: field for field in leaves(Config)}
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\s,]+")
 _SECTIONS = {key[: match.start()] for key in _FIELDS for match in re.finditer(r"\.", key)}
 
@@ -75,7 +75,7 @@ def load_with_sources(
     return Loaded(config, sources)
 
 
-def describe() -> list[Field]:
+def describe() -> list[SettingField]:
     return list(_FIELDS.values())
 
 
@@ -146,9 +146,12 @@ _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
 def _typed(value: object, key: str) -> object:
-    """Text of the environment or a flag as the field's type, or unchanged, to be refused, if it is none."""
+    """Text of the environment or a flag as the field's type, or unchanged, to be refused, if it is none. Empty text
+    leaves out what may be left out."""
     if not isinstance(value, str):
         return value
+    if not value.strip() and _FIELDS[key].is_optional:
+        return None
     try:
         match bare(shapes.type_info(_FIELDS[key].annotation)):
             case shapes.BoolType():
@@ -158,8 +161,9 @@ def _typed(value: object, key: str) -> object:
                 return int(value)
             case shapes.FloatType():
                 return float(value)
-            case shapes.ListType() | shapes.VarTupleType():
-                return [item.strip() for item in value.split(",") if item.strip()]
+            case shapes.ListType(item_type=item_type) | shapes.VarTupleType(item_type=item_type):
+                items = [item.strip() for item in value.split(",") if item.strip()]
+                return [int(item) for item in items] if isinstance(bare(item_type), shapes.IntType) else items
             case _:
                 return value
     except ValueError:
@@ -189,7 +193,7 @@ def _contradictions(config: Config) -> Iterator[tuple[str, str]]:
     except StartupError as error:
         yield "store.url", str(error)
     try:
-        if resolve_redis_url(config) is None and config.two_phase.enabled:
+        if resolve_redis_url(config) is None and (config.two_phase.enabled or config.two_phase.observe):
             yield "two_phase.enabled", "needs a Redis: set redis.url, or switch two-phase off"
     except StartupError as error:
         yield "redis.url", str(error)
@@ -199,11 +203,26 @@ def _contradictions(config: Config) -> Iterator[tuple[str, str]]:
         yield "auth.refresh_ttl_s", "must be longer than auth.access_ttl_s"
     if config.auth.argon2_memory_kib < 8 * config.auth.argon2_parallelism:
         yield "auth.argon2_memory_kib", "must be at least 8 for each lane (auth.argon2_parallelism)"
+    external = config.auth.external
+    if external.is_used:
+        for name in ("issuer", "audience", "user_claim"):
+            if not getattr(external, name):
+                yield f"auth.external.{name}", "must be set for a product's own tokens to be accepted"
+        if not external.has_key:
+            yield "auth.external.issuer", "needs a key: set auth.external.secret, public_key, jwks_file or jwks_url"
+        if external.jwks_file and external.jwks_url:
+            yield "auth.external.jwks_file", "leave it out, or auth.external.jwks_url: keys come from one place"
+        if external.secret and external.secret == config.auth.secret:
+            yield "auth.external.secret", "must differ from auth.secret, which signs this server's own tokens"
+        if external.jwks_url and not external.jwks_url.startswith(("https://", "http://")):
+            yield "auth.external.jwks_url", "is an address that begins with https:// or http://"
     for network in config.http.trusted_proxies:
         try:
             ip_network(network)
         except ValueError:
             yield "http.trusted_proxies", f"{network!r} is no address and no network such as 10.0.0.0/8"
     for origin in config.http.cors_origins:
-        if origin != "*" and not _ORIGIN.fullmatch(origin):
+        if origin != "*" and "*" in origin:
+            yield "http.cors_origins", f"{origin!r} never matches: name each origin in full, or `*` for any"
+        elif origin != "*" and not _ORIGIN.fullmatch(origin):
             yield "http.cors_origins", f"{origin!r} is no origin such as https://app.example"

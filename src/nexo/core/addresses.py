@@ -1,12 +1,14 @@
-"""Whose address a request has: the socket's other end, or what proxies that are trusted say of it."""
+"""The client address of a request: the peer of the socket, or the address that trusted proxies report."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 Networks = tuple[IPv4Network | IPv6Network, ...]
 
+_HOST = re.compile(r"[A-Za-z0-9.:\[\]-]{1,255}")
 _FORWARDED_MAX = 20  # hops looked at; a longer list was not made by proxies
 
 
@@ -15,11 +17,11 @@ def parse_networks(texts: Iterable[str]) -> Networks:
 
 
 def client_address(remote: str, forwarded_for: str, trusted: Networks) -> str:
-    """The nearest address that is not a trusted proxy's.
+    """Returns the nearest address that is not a trusted proxy.
 
-    `X-Forwarded-For` is read from right to left, because each proxy adds whom it saw on the right: what is
-    left of the first stranger was written by that stranger. Where an entry makes no sense, the proxy that
-    passed it on is the best that is known.
+    `X-Forwarded-For` is read from right to left, because each proxy appends the address it saw: entries left of
+    the first untrusted address were written by that client and prove nothing. For an entry that cannot be parsed, the
+    proxy that passed it on is returned.
     """
     known = _parse(remote)
     if known is None or not trusted or not forwarded_for or not _is_trusted(known, trusted):
@@ -34,8 +36,14 @@ def client_address(remote: str, forwarded_for: str, trusted: Networks) -> str:
     return str(known)
 
 
+def is_trusted(remote: str, trusted: Networks) -> bool:
+    """Returns whether the peer of a socket is a trusted proxy."""
+    known = _parse(remote) if trusted else None
+    return known is not None and _is_trusted(known, trusted)
+
+
 def limit_key(address: str) -> str:
-    """What limits per address count: one household or server has a whole IPv6 /64 to choose from."""
+    """Returns the key for limits per address: the /64 for IPv6, because one client can use all of its addresses."""
     if ":" not in address:
         return address
     known = _parse(address)
@@ -59,7 +67,16 @@ def _is_trusted(address: IPv4Address | IPv6Address, trusted: Networks) -> bool:
 
 
 def _without_port(entry: str) -> str:
-    """Some proxies write 192.0.2.1:4711 or [2001:db8::1]:4711."""
+    """Removes the port: some proxies write 192.0.2.1:4711 or [2001:db8::1]:4711."""
     if entry.startswith("["):
         return entry[1:].partition("]")[0]
     return entry.partition(":")[0] if entry.count(":") == 1 else entry
+
+
+def address_of(headers: Mapping[str, str]) -> str:
+    """Returns the address by which a client reaches the server, by what it or its proxy says; empty if unknown."""
+    host = headers.get("host", "")
+    if not _HOST.fullmatch(host):
+        return ""
+    scheme = headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
+    return f"{'https' if scheme == 'https' else 'http'}://{host}"

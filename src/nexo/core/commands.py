@@ -1,23 +1,25 @@
-"""What a client can ask over a connection, whatever its dialect. Decoded, typed, not yet judged."""
+"""Commands that a client can send over a connection, in any dialect. Decoded and typed, not yet checked."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
+from nexo.core.message_fields import with_plain
+from nexo.core.numbering import NumberSpan as NumberSpan
 from nexo.ids import group_conversation_id, single_conversation_id
 
 
 class Private(Struct, frozen=True):
-    """Holds a password or a token, which its printed form does not show."""
+    """A command with a password or a token, which its `repr` does not show."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(…)"
 
 
-# -- who is there -------------------------------------------------------------------------------------
+# -- connections and presence -------------------------------------------------------------------------------------
 
 
 class Auth(Private, frozen=True):
@@ -41,6 +43,7 @@ class Register(Private, frozen=True):
     nickname: str = ""
     avatar: str = ""
     extra: Any = None
+    code: str = ""
 
 
 class RefreshToken(Private, frozen=True):
@@ -52,7 +55,7 @@ class Reauth(Private, frozen=True):
 
 
 class WithToken(Private, frozen=True):
-    """A request that shows another token than the one before it: Reauth, then the request."""
+    """A request with another token than the request before it: Reauth, then the request."""
 
     token: str
     command: Command
@@ -73,8 +76,9 @@ class Pong(Struct, frozen=True):
 # -- messages -----------------------------------------------------------------------------------------
 
 
+@with_plain()
 class Send(Struct, frozen=True):
-    """As decoded: the sending service checks every field."""
+    """A message as decoded. The sending service checks every field."""
 
     client_msg_id: str
     recv_id: str | None = None
@@ -84,16 +88,18 @@ class Send(Struct, frozen=True):
     mentions: Any = ()
     reply_to: str | int | None = None
     extra: Any = None
+    sent_at: Any = None  # by the client's clock, as it gave it
+    expires_s: int | None = None  # how long it is shown
 
     def place(self, sender_id: str) -> str:
-        """Where it is meant to go, well-formed or not."""
+        """Returns the address as sent, well-formed or not."""
         if self.group_id:
             return group_conversation_id(self.group_id)
         return single_conversation_id(sender_id, self.recv_id or "")
 
 
 class Ack(Struct, frozen=True):
-    """By message, or by place."""
+    """Acknowledges a message by its id, or by conversation and seq."""
 
     ack_type: str
     server_msg_id: str | int | None = None
@@ -111,6 +117,30 @@ class Recall(Struct, frozen=True):
     server_msg_id: str | int
 
 
+class DeleteForMe(Struct, frozen=True):
+    server_msg_ids: tuple[str | int, ...]
+
+
+class Edit(Struct, frozen=True):
+    """Gives a message another content. `mentions` None leaves them as they are."""
+
+    server_msg_id: str | int
+    content: Any = None
+    client_msg_id: str | None = None
+    mentions: Any = None
+
+
+class React(Struct, frozen=True):
+    server_msg_id: str | int
+    emoji: Any = None
+    on: bool = True
+
+
+class Pin(Struct, frozen=True):
+    server_msg_id: str | int
+    on: bool = True
+
+
 class Pull(Struct, frozen=True):
     conversation_id: str
     begin_seq: int = 1
@@ -124,7 +154,7 @@ class PullSeqs(Struct, frozen=True):
 
 
 class History(Struct, frozen=True):
-    """Newest first, below a message or from the head."""
+    """Asks for messages, newest first, from below a message or from the head."""
 
     conversation_id: str
     before_msg_id: str | int | None = None
@@ -132,7 +162,7 @@ class History(Struct, frozen=True):
 
 
 class PullOffline(Struct, frozen=True):
-    """What was not delivered, over all conversations."""
+    """Asks for undelivered messages of all conversations."""
 
     cursor: str | None = None
     limit: int | None = None
@@ -151,7 +181,7 @@ class Resend(Struct, frozen=True):
 
 
 class Sync(Struct, frozen=True):
-    """The user's conversations: a page of all, or just those named."""
+    """Asks for the user's conversations: a page of all, or the named ones."""
 
     cursor: str | None = None
     limit: int | None = None
@@ -159,7 +189,7 @@ class Sync(Struct, frozen=True):
 
 
 class Heads(Struct, frozen=True):
-    """Heads and cursors of all conversations, or of those named, at once."""
+    """Asks for the heads and cursors of all or the named conversations, in one answer."""
 
     conversation_ids: tuple[str, ...] | None = None
 
@@ -193,11 +223,15 @@ class CreateGroup(Struct, frozen=True):
     introduction: str = ""
     join_policy: str = "open"
     extra: Any = None
+    group_type: int = 0
 
 
 class JoinGroup(Struct, frozen=True):
-    group_id: str
+    """By the id of the group, or by the code of an invite link."""
+
+    group_id: str | None = None
     message: str = ""
+    code: str | None = None
 
 
 class LeaveGroup(Struct, frozen=True):
@@ -238,6 +272,8 @@ class UpdateGroup(Struct, frozen=True):
     introduction: str | None = None
     announcement: str | None = None
     join_policy: str | None = None
+    group_type: int | None = None
+    extra: Any = UNSET
 
 
 class GetGroup(Struct, frozen=True):
@@ -254,6 +290,101 @@ class ListGroups(Struct, frozen=True):
     pass
 
 
+# -- contacts -----------------------------------------------------------------------------------------
+
+
+class RequestContact(Struct, frozen=True):
+    user_id: str
+    message: str = ""
+
+
+class DecideContact(Struct, frozen=True):
+    user_id: str
+    accept: bool
+
+
+class RemoveContact(Struct, frozen=True):
+    user_id: str
+
+
+class RemarkContact(Struct, frozen=True):
+    user_id: str
+    remark: str
+
+
+class ListContacts(Struct, frozen=True):
+    cursor: str | None = None
+    limit: int | None = None
+
+
+class ListContactRequests(Struct, frozen=True):
+    """Asks for the open requests that the user has received, or has sent."""
+
+    sent: bool = False
+    cursor: str | None = None
+    limit: int | None = None
+
+
+# -- calls --------------------------------------------------------------------------------------------
+
+
+class InviteCall(Private, frozen=True):
+    """Fields of calls may be missing: whether calls are switched on is asked first."""
+
+    user_id: str | None
+    kind: str | None
+    sdp: str | None
+    client_msg_id: str | None
+
+
+class AcceptCall(Private, frozen=True):
+    call_id: str | int | None
+    sdp: str | None
+
+
+class RejectCall(Struct, frozen=True):
+    call_id: str | int | None
+
+
+class CancelCall(Struct, frozen=True):
+    call_id: str | int | None
+
+
+class SignalCall(Private, frozen=True):
+    """A candidate, or a new description, for the other device. `fields` by their names in snake case."""
+
+    call_id: str | int | None
+    fields: Mapping[str, Any]
+
+
+class EndCall(Struct, frozen=True):
+    call_id: str | int | None
+    reason: str | None = None
+
+
+CALL_COMMANDS = (InviteCall, AcceptCall, RejectCall, CancelCall, SignalCall, EndCall)
+CallCommand = InviteCall | AcceptCall | RejectCall | CancelCall | SignalCall | EndCall
+
+
+# -- messages by number (OpenIM) -------------------------------------------------------------------------
+
+
+class Numbers(Struct, frozen=True):
+    """Asks for heads in numbers: of all conversations, or of the named ones."""
+
+    conversation_ids: tuple[str, ...] | None = None
+
+
+class PullNumbers(Struct, frozen=True):
+    spans: tuple[NumberSpan, ...]
+
+
+class Pass(Struct, frozen=True):
+    """A request that is answered and changes nothing; `closes`: the client leaves after it, and its session stays."""
+
+    closes: bool = False
+
+
 Command = (
     Auth
     | Login
@@ -268,6 +399,10 @@ Command = (
     | Ack
     | MarkRead
     | Recall
+    | DeleteForMe
+    | Edit
+    | React
+    | Pin
     | Pull
     | PullSeqs
     | History
@@ -292,4 +427,14 @@ Command = (
     | GetGroup
     | ListMembers
     | ListGroups
+    | RequestContact
+    | DecideContact
+    | RemoveContact
+    | RemarkContact
+    | ListContacts
+    | ListContactRequests
+    | CallCommand
+    | Numbers
+    | PullNumbers
+    | Pass
 )

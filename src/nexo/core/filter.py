@@ -1,7 +1,7 @@
-"""The content filter: listed words are found in what people write, and masked or refused.
+"""The content filter: finds listed words in messages, and masks or refuses them.
 
 Words and text are compared after NFKC and case folding. Both change lengths, so a match in the folded
-text is mapped back to the stretch of the original that it came from.
+text is mapped back to the stretch of the original that it stands for.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _MEDIA_TYPES = frozenset((MsgType.IMAGE, MsgType.VIDEO, MsgType.AUDIO, MsgType.F
 
 # Characters of common scripts that never join the one before them when normalized: Latin, Greek and
 # Cyrillic, ideographs and kana with their punctuation, Hangul syllables, full-width forms. It only saves
-# time: any other character is tried out. A test proves the list against the Unicode data in use.
+# time: any other character is tested. A test proves the list against the Unicode data in use.
 _STANDS_ALONE = re.compile(
     "[\0-\u02ff\u0370-\u0482\u048a-\u0590\u3000-\u3029\u3030-\u3098\u309d-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff9d]"
 )
 _HARMLESS_CHARS = 256
-# Whatever joins the character before it as a mark is no letter or digit, but for two Japanese signs.
+# A character that joins the one before it as a mark is no letter or digit, except two Japanese signs.
 _LONG_RUN = re.compile("[\\W\uff9e\uff9f]{30}(?=[\\W\uff9e\uff9f])")
 _FULL_WIDTH = re.compile("[\u3000\uff01-\uff5e]")
 
 
-class Verdict(NamedTuple):
+class FilterVerdict(NamedTuple):
     text: str
     changed: bool
     rejected: bool
@@ -55,17 +55,17 @@ class WordFilter:
     def is_empty(self) -> bool:
         return self._automaton is None
 
-    def apply(self, text: str) -> Verdict:
+    def apply(self, text: str) -> FilterVerdict:
         if self._automaton is None:
-            return Verdict(text, False, False)
+            return FilterVerdict(text, False, False)
         searched = text.lower() if text.isascii() else _as_bytes(fold(text))
-        # Nearly every message ends here: mapping back is paid for only by those that have a listed word.
+        # Nearly every message ends here: only messages with a listed word pay for mapping back.
         if next(self._automaton.iter(searched), None) is None:
-            return Verdict(text, False, False)
+            return FilterVerdict(text, False, False)
         if self.mode == "reject":
-            return Verdict(text, False, True)
+            return FilterVerdict(text, False, True)
         masked = self._mask(text, searched)
-        return Verdict(masked, masked != text, False)
+        return FilterVerdict(masked, masked != text, False)
 
     def _mask(self, text: str, searched: str) -> str:
         stretches = _merged((end - length + 1, end + 1) for end, length in self._automaton.iter(searched))
@@ -83,16 +83,17 @@ NO_FILTER = WordFilter((), "off")
 
 
 def filter_content(flt: WordFilter, msg_type: int, content: Any) -> tuple[Any, bool, bool]:
-    """(content, changed, rejected). What is given is never altered; a masked copy takes its place.
+    """Returns (content, changed, rejected). The argument is not altered; masking makes a copy.
 
-    People's words are in texts and quotes, in the name of media, and in every string of a custom object
+    Written text is in texts and quotes, in the name and the caption of media, and in every string of a custom object
     (its keys are the application's).
     """
     if msg_type in _TEXT_TYPES or msg_type == MsgType.CUSTOM:
         return _filter_value(flt, content)
     if msg_type in _MEDIA_TYPES and isinstance(content, dict):
-        name, changed, rejected = _filter_value(flt, content.get("name"))
-        return ({**content, "name": name} if changed else content), changed, rejected
+        written = {key: content[key] for key in ("name", "text") if key in content}
+        masked, changed, rejected = _filter_value(flt, written)
+        return ({**content, **masked} if changed else content), changed, rejected
     return content, False, False
 
 
@@ -116,7 +117,7 @@ def _filter_value(flt: WordFilter, value: Any) -> tuple[Any, bool, bool]:
 
 
 def fold(text: str) -> str:
-    """What words and texts are compared as."""
+    """Returns the form in which words and texts are compared."""
     return "".join(map(_fold_piece, _pieces(text)))
 
 
@@ -127,9 +128,9 @@ def _fold_piece(text: str) -> str:
 
 
 def _pieces(text: str) -> list[str]:
-    """The text, cut within absurdly long runs of marks: normalizing sorts each, in quadratic time.
+    """Returns the text with very long runs of marks cut: normalizing sorts each run in quadratic time.
 
-    Uncut, one message of 16 KiB could hold up the server for a tenth of a second.
+    Uncut, one message of 16 KiB could block the event loop for a tenth of a second.
     """
     if len(text) <= _HARMLESS_CHARS:
         return [text]
@@ -138,17 +139,17 @@ def _pieces(text: str) -> list[str]:
 
 
 def _as_bytes(folded: str) -> str:
-    """UTF-8, one character per byte: what the automaton works on.
+    """Returns UTF-8 with one character per byte, the input of the automaton.
 
-    It walks through the children of a node one by one; where two thousand Chinese words hang on the root,
-    that takes 106 µs for a message of 200 characters, and 4 µs with at most 256 children. Matches are the
-    same: in UTF-8 a word never begins in the middle of a character.
+    The automaton visits the children of a node one by one. With two thousand Chinese words at the root this takes
+    106 µs for a message of 200 characters, and 4 µs with at most 256 children. The matches are the same: in UTF-8 no
+    word begins inside a character.
     """
     return folded.encode("utf-8", "surrogatepass").decode("latin-1")
 
 
 def _merged(stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Overlapping stretches made one; they come in the order of their ends."""
+    """Merges overlapping stretches, which are given in the order of their ends."""
     merged: list[tuple[int, int]] = []
     for start, end in stretches:
         while merged and start < merged[-1][1]:
@@ -158,7 +159,7 @@ def _merged(stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _in_original(text: str, stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Stretches of the folded text's bytes as stretches of the original, widened to whole segments."""
+    """Maps stretches of the folded bytes back to stretches of the original, widened to whole segments."""
     segments = list(_segments(text))
     origins = list(accumulate(map(len, segments), initial=0))
     # For each byte of the folded text, the segment it comes from.
@@ -167,7 +168,7 @@ def _in_original(text: str, stretches: list[tuple[int, int]]) -> list[tuple[int,
 
 
 def _segments(text: str) -> Iterator[str]:
-    """The smallest pieces of which each can be normalized without its neighbours.
+    """Yields the smallest pieces that can be normalized independently of each other.
 
     Folded one by one and joined, they give the folded text: case folding looks at single characters only.
     """

@@ -1,4 +1,4 @@
-"""Token buckets by key: how often somebody may do something."""
+"""Token buckets by key: limits on how often a user or address may do something."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ MAX_KEYS = 100_000
 
 
 class RateLimit:
-    """So many per second on average, and `burst` of them at once after a pause; a rate of 0 is no limit.
+    """Allows `rate` per second on average, and `burst` at once after a pause; a rate of 0 is no limit.
 
-    Of a bucket only the moment is kept at which it will be full again: one number says how many tokens are
-    left, and a full bucket is like none. When there are too many keys, the least recently used one is
-    forgotten, which can only be to its advantage.
+    A bucket is stored as the time at which it will be full again: this one number gives the tokens left, and a
+    full bucket needs no entry. With too many keys the least recently used one is dropped, which only helps its user.
     """
 
     def __init__(
@@ -31,8 +30,9 @@ class RateLimit:
     def __len__(self) -> int:
         return len(self._full_at)
 
-    def take(self, key: Hashable) -> int:
-        """0, or after how many milliseconds there will be one to take."""
+    def take(self, key: Hashable, count: int = 1) -> int:
+        """Takes a token. Returns 0, or the milliseconds until one is available. Of a `count` of tokens, those that are
+        not available yet delay what follows."""
         if not self._interval_s:
             return 0
         now = self._clock()
@@ -43,17 +43,23 @@ class RateLimit:
             self._full_at[key] = full_at
             self.refused += 1
             return int(wait_s * 1000) + 1
-        self._full_at[key] = full_at + self._interval_s
+        self._full_at[key] = full_at + self._interval_s * count
         if len(self._full_at) > self._max_keys:
             del self._full_at[next(iter(self._full_at))]
         return 0
 
-    def demand(self, key: Hashable) -> None:
-        """Take one, or refuse."""
-        wait_ms = self.take(key)
+    def give_back(self, key: Hashable) -> None:
+        """Returns a token that was taken for something that does not count after all."""
+        full_at = self._full_at.get(key)
+        if full_at is not None:
+            self._full_at[key] = full_at - self._interval_s
+
+    def demand(self, key: Hashable, count: int = 1) -> None:
+        """Takes tokens as `take`, or raises too_many_requests."""
+        wait_ms = self.take(key, count)
         if wait_ms:
             raise NexoError("too_many_requests", retry_after_ms=wait_ms)
 
 
 class SendLimits(RateLimit):
-    """Sends by user id. There is one per instance, whichever way a message comes in."""
+    """Limits sends by user id. One per instance, shared by WebSocket and HTTP."""

@@ -7,11 +7,13 @@ over all of them again and again.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
+from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.structs import astuple
 
 from nexo import ids
+from nexo.core.message_fields import carries_plain
 
 
 class Kind(IntEnum):
@@ -29,6 +31,7 @@ class MsgType(IntEnum):
     FILE = 5
     CUSTOM = 6
     QUOTE = 7
+    MERGED = 8  # several messages forwarded as one; made by the server
     RECALLED = 100
     GROUP_CREATED = 101
     JOINED = 102
@@ -39,9 +42,15 @@ class MsgType(IntEnum):
     GROUP_UPDATED = 107
     DISMISSED = 108
     MUTED = 109
+    EDITED = 110
+    REACTIONS = 111
+    PINNED = 112
+    CALL = 120  # the record of a call
 
 
-FIRST_EVENT = 100  # types from here on are made by the server and never count as unread
+FIRST_EVENT = 100  # types from here on are made by the server; of them only records of missed calls count as unread
+# Events about an earlier message. They take a seq, and leave last message, last activity and hidden as they are.
+QUIET_TYPES = frozenset((int(MsgType.EDITED), int(MsgType.REACTIONS), int(MsgType.PINNED)))
 
 
 class Role(IntEnum):
@@ -63,11 +72,24 @@ class ConversationStatus(IntEnum):
     NORMAL = 0
     DISMISSED = 1
     DELETED = 2  # dismissed, and gone from every member's list
+    DISABLED = 3  # by a moderator: closed for changes until it is enabled again
+
+
+ENDED = (ConversationStatus.DISMISSED, ConversationStatus.DELETED)  # for good: nothing follows `closed_seq`
 
 
 class MessageStatus(IntEnum):
     NORMAL = 0
     RECALLED = 1
+    EXPIRED = 2  # its content was erased at its time
+
+
+class Blocked(IntEnum):
+    """Why a member of a single chat cannot send."""
+
+    NO = 0
+    BY_PEER = 1
+    PEER_CLOSED = 2  # the account of the peer has been closed for good
 
 
 MUTED_FOREVER = -1  # in `muted_until` and `mute_until`; 0 is not muted, anything else a time
@@ -84,8 +106,17 @@ class Quote(Struct, frozen=True, gc=False):
     text: str
 
 
+class Reaction(Struct, frozen=True, gc=False):
+    """How many users reacted to a message with this emoji, and whether the reader did."""
+
+    emoji: str
+    count: int
+    mine: bool = False
+
+
 class Message(Struct, gc=False):
-    """A stored message or event, as one reader may see it. `content` and `extra` are JSON text."""
+    """A stored message or event, as one reader may see it. `content` and `extra` are JSON text. What its fields are
+    in columns, streams and frames is in `message_fields.py`."""
 
     server_msg_id: int
     client_msg_id: str | None
@@ -101,10 +132,28 @@ class Message(Struct, gc=False):
     extra: str | None = None
     status: int = 0
     recalled_at: int | None = None
+    edited_at: int | None = None
+    reactions: tuple[Reaction, ...] | None = None  # None: there never were any
+    forwarded_from: str | None = None
+    expires_at: int | None = None  # its content is not shown from then on
+    number: int = 0  # how many messages its conversation has up to it, where that is known; no field for clients
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        """Returns whether both are the same message, whether or not its number is known."""
+        if not isinstance(other, Message):
+            return NotImplemented
+        return astuple(self)[:-1] == astuple(other)[:-1]
 
     @property
     def is_event(self) -> bool:
         return self.msg_type >= FIRST_EVENT
+
+    @property
+    def shows_as_event(self) -> bool:
+        """Returns whether it is no message to clients; the record of a call is one, made by the server."""
+        return self.msg_type >= FIRST_EVENT and self.msg_type != MsgType.CALL
 
     @property
     def group_id(self) -> str | None:
@@ -132,26 +181,56 @@ class Draft(Struct, gc=False):
     mentions: tuple[str, ...] = ()
     reply_to: int | None = None
     extra: str | None = None
-    filtered: bool = False  # the filter changed the content: the sender is told
-    rejected: bool = False  # the filter refuses it; said only to those who may send at all
+    forwarded_from: str | None = None
+    sent_at: int = 0  # by the client's clock, 0 when it gave none: shown in streams, neither hashed nor stored
+    expires_s: int = 0  # how long it is shown; 0: as long as its conversation says
+    filtered: bool = False  # the filter changed the content; the ACK reports it
+    rejected: bool = False  # refused by the filter; reported only to senders with permission
     is_retry: bool = False  # known to be one: its row is looked for first
-    server_msg_id: int | None = None  # given when it was accepted; otherwise when it is stored
-    fence: tuple[int, int] | None = None  # shard and epoch: stored only while they belong together
-    sent_at: int = 0  # by the client's clock, if it said so
+    accepted_at: int = 0  # two-phase: when the sender got `accepted`, which is when it was sent
+    server_msg_id: int | None = None  # made when the draft was accepted; otherwise when it is stored
+    fence: tuple[int, int] | None = None  # shard and epoch: stored only while this is the shard's epoch
+
+    @carries_plain
+    def message(
+        self, server_msg_id: int, seq: int, send_at: int, mentions: tuple[str, ...], quote: Quote | None = None
+    ) -> Message:
+        """The message it becomes."""
+        return Message(
+            server_msg_id,
+            self.client_msg_id,
+            self.conversation_id,
+            seq,
+            self.sender_id,
+            self.msg_type,
+            self.content,
+            send_at,
+            mentions,
+            self.reply_to,
+            quote,
+            self.extra,
+            0,
+            None,
+            None,
+            None,
+            self.forwarded_from,
+        )
 
 
 class Sent(Struct, gc=False):
-    """What became of a draft: a committed row. `fresh` is False when the row was there already."""
+    """A draft as a committed row. `fresh` is False when an earlier attempt had stored the row."""
 
     message: Message
     fresh: bool
-    quoted_seq: int | None = None  # where the quote's target is: readers who cannot see it get none
+    quoted_seq: int | None = None  # seq of the quote's target: receivers who cannot see it get no quote
     content_changed: bool = False
     member_epoch: int = 0
+    quoted_edit_seq: int | None = None  # of the last edit of the quote's target: its text is for who may see that
+    unquoted_for: tuple[str, ...] = ()  # members who deleted the quote's target
 
 
 class Member(Struct, gc=False):
-    """One user's part in one conversation. The current (or last) span is here, earlier ones apart."""
+    """One user's part in one conversation. The current (or last) span is here, earlier ones are in `member_spans`."""
 
     conv: int
     user_id: str
@@ -172,6 +251,11 @@ class Member(Struct, gc=False):
     at_all_base: int
     muted_until: int
     blocked: int
+    cleared_seq: int = 0  # nothing up to it is shown to the member
+    deleted_above: int = 0  # countable messages of others above `read_seq` that the member deleted or cleared
+    deleted_count: int = 0  # rows in `message_deletions`
+    marked_unread: int = 0
+    contact: int = 0  # the peer is one (single chats)
 
 
 class Conversation(Struct, gc=False):
@@ -188,10 +272,18 @@ class Conversation(Struct, gc=False):
     mute_until: int
     member_epoch: int
     member_count: int
+    message_ttl_s: int = 0  # how long new messages are shown; 0: without end
+
+
+class DraftText(Struct, omit_defaults=True):
+    """A text that a user has begun to write, and the message that it replies to."""
+
+    text: str
+    reply_to: str | None = None
 
 
 class Head(Struct):
-    """A conversation as SYNC tells it to one user."""
+    """A conversation as SYNC lists it for one user. A setting that is left out has its default value."""
 
     conversation_id: str
     head_seq: int
@@ -199,6 +291,16 @@ class Head(Struct):
     read_seq: int
     delivered_seq: int
     unread: int
+    deleted_rev: int = 0  # grows with each deletion by this user
+    pinned: bool | UnsetType = UNSET
+    recv_msg_opt: int | UnsetType = UNSET
+    archived: bool | UnsetType = UNSET
+    silent_until: int | UnsetType = UNSET
+    marked_unread: bool | UnsetType = UNSET
+    message_ttl_s: int | UnsetType = UNSET
+    draft: DraftText | UnsetType = UNSET
+    extra: Raw | UnsetType = UNSET
+    hidden: bool | UnsetType = UNSET
 
 
 class ConversationEntry(Struct):
@@ -220,10 +322,17 @@ class ConversationEntry(Struct):
     peer_read_seq: int | None
     peer_delivered_seq: int | None
     updated_at: int
+    deleted_rev: int = 0
+    archived: bool = False
+    silent_until: int = 0
+    marked_unread: bool = False
+    message_ttl_s: int = 0
+    draft: DraftText | None = None
+    extra: str | None = None
 
 
 class Page(Struct):
-    """Messages of one conversation. Everything visible below `next_seq` has been given."""
+    """Messages of one conversation. Everything visible below `next_seq` has been returned."""
 
     messages: list[Message]
     head_seq: int
@@ -246,7 +355,7 @@ class Receipts(Struct):
 
 
 class CursorChange(Struct):
-    """A cursor that moved: who is to be told, and from where to where (for the log)."""
+    """A cursor that moved: whose, and from where to where."""
 
     conversation_id: str
     user_id: str
@@ -263,6 +372,7 @@ class User(Struct):
     extra: str | None
     is_admin: bool
     created_at: int
+    deleted_at: int = 0
 
 
 class Group(Struct):
@@ -285,6 +395,23 @@ class Group(Struct):
     def conversation_id(self) -> str:
         return ids.group_conversation_id(self.group_id)
 
+    @property
+    def shown_status(self) -> Literal[0, 1, 2]:
+        """Returns what clients see: 0 alive, 1 dismissed, 2 disabled."""
+        if self.status == ConversationStatus.DISABLED:
+            return 2
+        return 1 if self.status else 0
+
+
+class GroupGlimpse(Struct):
+    """What users outside a group see of it; None: not shown."""
+
+    group_id: str
+    join_policy: str
+    name: str | None = None
+    avatar: str | None = None
+    member_count: int | None = None
+
 
 class GroupMember(Struct):
     user_id: str
@@ -293,6 +420,9 @@ class GroupMember(Struct):
     group_nickname: str
     joined_at: int
     muted_until: int
+    group_avatar: str = ""
+    inviter_id: str = ""
+    extra: str | None = None
 
 
 class JoinRequest(Struct):
@@ -301,8 +431,14 @@ class JoinRequest(Struct):
     created_at: int
 
 
+class SessionOrigin(IntEnum):
+    PASSWORD = 0
+    KEY = 1  # of a backend, with the scope `tokens` or `act`
+    EXTERNAL = 2  # a product's own token
+
+
 class Session(Struct):
-    """One login. Valid while not revoked and of the user's present `session_version`."""
+    """One login. Valid while not revoked and of the user's current `session_version`."""
 
     sid: str
     user_id: str
@@ -310,6 +446,14 @@ class Session(Struct):
     device_id: str
     version: int
     expires_at: int = 0  # end of the access token that was shown; 0 without one
+    origin: int = 0
+    issued_after: int = 0  # tokens of a product that were issued until then do not open it
+    address: str = ""  # from which it was opened; not kept in memory afterwards
+
+    @property
+    def may_administer(self) -> bool:
+        """Returns whether an administrator has an administrator's rights in this session."""
+        return self.origin == SessionOrigin.PASSWORD
 
 
 JsonValue = Any

@@ -1,20 +1,25 @@
-"""Who may do what. Each `check_` raises the contract's error and changes nothing."""
+"""Permissions. Each `check_` raises an error of the table and changes nothing."""
 
 from __future__ import annotations
 
 from nexo.core.model import (
     MUTED_FOREVER,
+    Blocked,
     Conversation,
     ConversationStatus,
     Kind,
     Member,
     MemberStatus,
     Message,
+    MessageStatus,
+    MsgType,
     Role,
 )
 from nexo.errors import NexoError
+from nexo.ids import CANARY_IDS
 
-SINGLE = int(Kind.SINGLE)  # asked for every send: looking it up by name costs more than comparing
+EDITABLE = (MsgType.TEXT, MsgType.QUOTE, MsgType.CUSTOM)
+SINGLE = int(Kind.SINGLE)  # a plain int: comparing with the enum member costs more, and every send does it
 
 
 def check_open(conversation: Conversation) -> None:
@@ -23,7 +28,7 @@ def check_open(conversation: Conversation) -> None:
 
 
 def check_active(member: Member | None) -> Member:
-    """The member, if they are one now."""
+    """Returns the member; raises unless they are one now."""
     if member is None:
         raise NexoError("not_group_member")
     if member.status != MemberStatus.NORMAL:
@@ -35,12 +40,19 @@ def is_muted(until: int, now_ms: int) -> bool:
     return until == MUTED_FOREVER or until > now_ms
 
 
-def check_may_send(conversation: Conversation, member: Member | None, now_ms: int) -> None:
+def check_may_send(
+    conversation: Conversation, member: Member | None, now_ms: int, *, contacts_only: bool = False
+) -> None:
+    """With `contacts_only` users without a contact may not send to each other."""
     if conversation.kind == SINGLE:
         if member is None:
             raise NexoError("conversation_not_found")
         if member.blocked:
+            if member.blocked == Blocked.PEER_CLOSED:
+                raise NexoError("user_not_found", "The account of the receiver has been closed")
             raise NexoError("blocked")
+        if contacts_only and not member.contact and member.user_id not in CANARY_IDS:
+            raise NexoError("not_contact")
         return
     check_open(conversation)
     member = check_active(member)
@@ -52,7 +64,7 @@ def check_may_send(conversation: Conversation, member: Member | None, now_ms: in
 
 def check_may_mention_all(conversation: Conversation, member: Member) -> None:
     if conversation.kind != Kind.GROUP or member.role == Role.MEMBER:
-        raise NexoError("no_permission", "Only the owner and admins of a group may mention everybody")
+        raise NexoError("no_permission", "Only the owner and admins of a group may mention all members")
 
 
 def check_manager(member: Member) -> None:
@@ -76,12 +88,42 @@ def check_may_leave(member: Member) -> None:
 
 
 def check_may_act_on(actor: Member, target: Member) -> None:
-    """Removing and muting: the owner anyone but themselves, an admin only plain members."""
+    """Removing and muting: an owner may act on all other members, an admin on plain members only."""
     check_manager(actor)
     if actor.user_id == target.user_id:
         raise NexoError("no_permission", "You cannot do this to yourself")
     if target.role >= actor.role:
         raise NexoError("no_permission", "Their role is not below yours")
+
+
+def check_may_edit(message: Message, user_id: str, now_ms: int, window_s: int) -> None:
+    if message.is_event:
+        raise NexoError("not_editable", "Events cannot be edited")
+    if message.sender_id != user_id:
+        raise NexoError("not_message_sender", "Only the sender may edit this message")
+    if message.status != MessageStatus.NORMAL:
+        raise NexoError("not_editable", "There is nothing left to edit")
+    if message.msg_type not in EDITABLE:
+        raise NexoError("not_editable", "Only texts, quotes and custom messages can be edited")
+    if not window_s or now_ms - message.send_at > window_s * 1000:
+        raise NexoError("edit_timeout")
+
+
+def check_may_touch(conversation: Conversation, member: Member | None) -> None:
+    """Reacting and pinning: for members who could write here, muted or not."""
+    if conversation.kind == SINGLE:
+        if member is None:
+            raise NexoError("message_not_found")
+        if member.blocked:
+            raise NexoError("blocked")
+        return
+    check_open(conversation)
+    check_active(member)
+
+
+def check_may_pin(conversation: Conversation, member: Member) -> None:
+    if conversation.kind == Kind.GROUP:
+        check_manager(member)
 
 
 def check_may_recall(

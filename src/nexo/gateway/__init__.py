@@ -1,1 +1,1 @@
-"""Where people are connected: the one port, WebSocket connections, who is here, and pushing to them."""
+"""Client connections: admission, sign-in, commands, heartbeats and the end of a connection."""

@@ -1,7 +1,7 @@
-"""The canary of /readyz: a message that goes the whole way, from the queue to a connection.
+"""The canary of /readyz: a message that takes the whole path, from the queue of the committer to a connection.
 
-It is always the same message, so it is stored once and found again each time; that the database takes
-writes is shown by a small committed update beside it.
+It is always the same message, so it is stored once and found again each time. A small committed update beside it
+shows that the database takes writes.
 """
 
 from __future__ import annotations
@@ -10,17 +10,20 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from nexo.core.model import Sent, Session
+from nexo.delivery.delivery import Delivery
+from nexo.errors import NexoError
 from nexo.gateway.connection import Connection
-from nexo.gateway.gateway import Gateway
+from nexo.gateway.host import Host
 from nexo.ids import CANARY_IDS
 from nexo.service.send import Sending
 from nexo.wire.registry import DIALECTS
 
 CLIENT_MSG_ID = "canary"
+CLIENT_MSG_IDS = 5  # tried one after the other
 
 
-class ProbeLink:
-    """A connection's end that is no socket: it notices that something was written."""
+class ProbeSocket:
+    """A `transport.websocket.Socket` without a network connection; `arrived` is set by the first write."""
 
     def __init__(self) -> None:
         self.arrived = asyncio.Event()
@@ -44,25 +47,39 @@ class ProbeLink:
 
 
 class Canary:
-    def __init__(self, gateway: Gateway, sending: Sending, beat: Callable[[], Awaitable[None]]) -> None:
-        self._gateway = gateway
+    def __init__(
+        self, host: Host[Connection], delivery: Delivery, sending: Sending, beat: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._delivery = delivery
         self._sending = sending
         self._beat = beat
-        self._link = ProbeLink()
+        self._socket = ProbeSocket()
         dialect = next(iter(DIALECTS.values()))
-        self._probe = Connection(gateway, dialect, "canary", "")
+        self._probe = Connection(host, dialect, "canary", "")
         self._probe.become(Session("canary", CANARY_IDS[1], 10, "", 0))
-        self._probe.link = self._link  # not `opened`: it is nobody who could be counted, timed out or told to go
+        self._probe.socket = self._socket  # not `opened`: it is not counted, timed out or closed
 
     async def __call__(self) -> None:
         await self._beat()
-        sent = await self._sending.send_again(
-            CANARY_IDS[0], client_msg_id=CLIENT_MSG_ID, recv_id=CANARY_IDS[1], content="canary"
-        )
-        self._link.arrived.clear()
-        self._gateway.hub.add(self._probe)
+        sent = await self._send()
+        self._socket.arrived.clear()
+        self._delivery.hub.add(self._probe)
         try:
-            self._gateway.pushing.saved(Sent(sent.message, True, member_epoch=sent.member_epoch), None)
-            await self._link.arrived.wait()
+            self._delivery.fanout.saved(Sent(sent.message, True, member_epoch=sent.member_epoch), None, None)
+            await self._socket.arrived.wait()
         finally:
-            self._gateway.hub.remove(self._probe)
+            self._delivery.hub.remove(self._probe)
+
+    async def _send(self) -> Sent:
+        """Returns the stored message. A client that had registered the canary's user before its id was reserved may
+        have used a client_msg_id for another message."""
+        for number in range(CLIENT_MSG_IDS):
+            client_msg_id = f"{CLIENT_MSG_ID}{number or ''}"
+            try:
+                return await self._sending.send_again(
+                    CANARY_IDS[0], client_msg_id=client_msg_id, recv_id=CANARY_IDS[1], content="canary"
+                )
+            except NexoError as error:
+                if error.name != "client_msg_id_reused":
+                    raise
+        raise NexoError("client_msg_id_reused")

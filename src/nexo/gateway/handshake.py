@@ -1,7 +1,8 @@
-"""What a client shows of itself with the upgrade: a bearer token, or the query of seed 003.
+"""The identity in an upgrade request: a bearer token, or the query parameters of the legacy WebSocket API.
 
-The query is `token, send_id, platform_id, operation_id, sdk_type, is_msg_resp`, or all of it in `v`, as
-base64url of a JSON object. A token in it is as secret as in a header: nothing here is ever logged.
+The query is `token, send_id, platform_id, operation_id, sdk_type, is_msg_resp`, or all of it in `v`, as base64url of a
+JSON object; OpenIM's clients have other names for the same. A token in it is as secret as in a header: nothing here is
+ever logged.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ class Handshake(Struct, frozen=True):
     token: str | None = None
     send_id: str | None = None
     platform_id: str | None = None
-    asks_outcome: bool = False  # is_msg_resp: the upgrade always happens, and the first frame tells the result
+    asks_outcome: bool = False  # is_msg_resp: the upgrade always happens, and the first frame is the result
 
     def check(self, session: Session) -> None:
-        """Who a client says it is has to be who its token says it is."""
+        """Raises NexoError when the client names another user or platform than its token."""
         if self.send_id is not None and self.send_id != session.user_id:
             raise NexoError("identity_mismatch", "send_id is not the token's user")
         if self.platform_id is not None and self.platform_id != str(session.platform_id):
@@ -41,7 +42,7 @@ class Handshake(Struct, frozen=True):
 
 
 def parse_query(query: str) -> dict[str, str]:
-    """A parameter that is there twice counts once, the first time; without a value not at all."""
+    """Returns the query parameters: of a repeated one the first, none without a value."""
     try:
         pairs = parse_qsl(query, errors="strict", max_num_fields=QUERY_FIELDS_MAX)
     except ValueError:
@@ -50,7 +51,7 @@ def parse_query(query: str) -> dict[str, str]:
 
 
 def read_handshake(query: Mapping[str, str], headers: Mapping[str, str]) -> Handshake:
-    """The token of a header counts before one in the query."""
+    """Returns the identity that the client shows. A token in a header has precedence over one in the query."""
     fields = {**_packed(query["v"]), **query} if "v" in query else query
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
@@ -61,6 +62,20 @@ def read_handshake(query: Mapping[str, str], headers: Mapping[str, str]) -> Hand
         fields.get("platform_id") or None,
         asks_outcome(fields),
     )
+
+
+def read_openim(query: Mapping[str, str]) -> dict[str, str]:
+    """Returns the query of an OpenIM client in the names of Nexo. The platform is not compared: its tokens name one,
+    those of Nexo may be used on any."""
+    fields = {**_packed(query["v"]), **query} if "v" in query else query
+    named = {
+        "token": fields.get("token", ""),
+        "send_id": fields.get("sendID") or fields.get("userID", ""),
+        "is_msg_resp": fields.get("isMsgResp") or fields.get("sendResponse", ""),
+        "sdk_type": fields.get("sdkType", ""),
+        "compression": fields.get("compression", ""),
+    }
+    return {name: value for name, value in named.items() if value}
 
 
 def asks_outcome(fields: Mapping[str, str]) -> bool:
@@ -77,14 +92,7 @@ def _packed(text: str) -> dict[str, str]:
 
 
 def _as_text(value: object) -> str:
-    """As it would stand in a query."""
+    """Returns the value as a query would hold it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, str | int) else ""
-
-
-def encode_outcome(error: NexoError | None) -> bytes:
-    """How a handshake ended: the body of a refusal, or the first frame where the client asked for one."""
-    if error is None:
-        return b'{"err_code":0,"err_msg":""}'
-    return msgspec.json.encode({"err_code": error.number, "err_msg": error.name, "detail": error.detail})

@@ -1,53 +1,51 @@
-"""What a connection needs of the gateway around it."""
+"""The gateway as a connection sees it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any, Protocol, TypeVar
 
 from nexo.core import commands, events
-from nexo.core.model import Draft, Sent, Session
-from nexo.gateway.rates import Rules
+from nexo.core.limits import SendLimits
+from nexo.core.model import Session
+from nexo.gateway.rate_limits import Rules
 from nexo.metrics.traffic import Traffic
-from nexo.ports import Outcome
+from nexo.service.send import Sending
 
-C_contra = TypeVar("C_contra", contravariant=True)  # the connection
+C = TypeVar("C")  # the connection
 
 
-class Host(Protocol[C_contra]):
+class Host(Protocol[C]):
     rules: Rules
     traffic: Traffic
+    sending: Sending
+    send_limits: SendLimits
+    touched: list[C]  # connections with frames to write in this turn
 
-    def touch(self, connection: C_contra) -> None:
-        """Have `flush` called at the end of this turn of the loop."""
+    def schedule_flush(self) -> None:
+        """Have `touched` flushed at the end of this turn of the event loop."""
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
+    def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        """Run a job of the connection."""
 
-    def arrived(self, connection: C_contra) -> None: ...
+    def arrived(self, connection: C) -> None: ...
 
-    def gone(self, connection: C_contra) -> None: ...
+    def gone(self, connection: C) -> None: ...
 
-    async def sign_in(self, connection: C_contra, command: commands.Auth | commands.Login, ref: Any) -> None: ...
+    async def sign_in(self, connection: C, command: commands.Auth | commands.Login, ref: Any) -> None: ...
 
-    async def admit(self, connection: C_contra, session: Session) -> None:
+    async def admit(self, connection: C, session: Session) -> None:
         """The session was checked with the upgrade: go on from there."""
 
-    async def renew(self, connection: C_contra, token: str) -> events.SignedIn:
+    async def renew(self, connection: C, token: str) -> events.SignedIn:
         """A newer token of the same user extends the connection."""
 
-    def charge_send(self, user_id: str) -> int:
-        """0, or the milliseconds to wait before this user may send again."""
+    def acknowledge(self, connection: C, command: commands.Ack, ref: Any) -> None: ...
 
-    def draft(self, user_id: str, command: commands.Send) -> Draft: ...
-
-    def submit(self, connection: C_contra, draft: Draft, answer: Callable[[Outcome], None]) -> None: ...
-
-    def message_saved(self, sent: Sent, origin: object | None) -> None:
-        """Tell everybody else."""
-
-    def acknowledge(self, connection: C_contra, command: commands.Ack, ref: Any) -> None: ...
-
-    async def perform(self, connection: C_contra, command: commands.Command, ref: Any) -> None:
+    async def perform(self, connection: C, command: commands.Command, ref: Any) -> None:
         """Everything else: do it and answer."""
 
-    def typing(self, connection: C_contra, command: commands.Typing) -> None: ...
+    def complete(self, connection: C, event: events.Event) -> bool:
+        """Push an event that its dialect could not encode alone. Returns False where it will not be pushed."""
+
+    def typing(self, connection: C, command: commands.Typing, ref: Any) -> None: ...

@@ -1,4 +1,4 @@
-"""The numbers of all instances, for the live page of any: each leaves its own where the others find them.
+"""The numbers of all instances, for the live page of any: each publishes its own for the other instances.
 
 Only what that page shows, a few kilobytes every few seconds. What cannot be exchanged is left out: the page is
 about this instance alone then.
@@ -27,7 +27,7 @@ _SHOWN = frozenset(
     )
 )  # fmt: skip
 
-Exchange = Callable[[bytes], Awaitable[Mapping[str, bytes]]]  # own status → that of the others, by instance
+Exchange = Callable[[bytes], Awaitable[Mapping[str, bytes]]]  # own status → status of the other instances, by instance
 
 
 class _Status(msgspec.Struct, array_like=True):
@@ -36,28 +36,18 @@ class _Status(msgspec.Struct, array_like=True):
 
 
 class Cluster:
-    """Between `start` and `stop`."""
-
     def __init__(self, name: str, own: Callable[[], Iterable[Sample]], exchange: Exchange) -> None:
         self._name = name
         self._own = own
         self._exchange = exchange
         self._others: dict[str, list[Sample]] = {}
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._go_on())
-
-    async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
 
     def samples(self) -> dict[str, list[Sample]]:
-        """By instance: this one as it is now, the others as they were a few seconds ago."""
+        """Returns the status by instance: this one as of now, other instances as of a few seconds ago."""
         return {self._name: list(self._own()), **self._others}
 
-    async def _go_on(self) -> None:
+    async def run(self) -> None:
+        """Exchange the status every few seconds. Never returns."""
         while True:
             shown = encode_snapshot(sample for sample in self._own() if sample.name in _SHOWN)
             given = await self._exchange(msgspec.json.encode(_Status(self._name, msgspec.Raw(shown))))

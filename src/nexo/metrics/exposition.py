@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from nexo.metrics.families import FAMILIES, Family, Kind, Sample, Source
+from nexo.metrics.families import FAMILIES, Family, MetricKind, Sample, Source
 from nexo.metrics.measures import Buckets
 
 PROCESS_LABEL = "process"
@@ -20,7 +20,7 @@ PLAIN_TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Metrics:
-    """Everything one process measures. Sources are asked when somebody asks us, on the event loop."""
+    """Everything one process measures. Sources are read on each request, on the event loop."""
 
     def __init__(self) -> None:
         self._sources: list[Source] = []
@@ -50,7 +50,7 @@ def merge_snapshots(snapshots: Mapping[str, bytes]) -> list[Sample]:
             family = FAMILIES.get(sample.name)
             if family is None or len(family.labels) != len(sample.labels):
                 continue
-            labels = (*sample.labels, process) if family.kind is Kind.GAUGE else sample.labels
+            labels = (*sample.labels, process) if family.kind is MetricKind.GAUGE else sample.labels
             key = (sample.name, labels)
             merged[key] = Sample(*key, _sum(merged[key].value, sample.value) if key in merged else sample.value)
     return list(merged.values())
@@ -58,15 +58,15 @@ def merge_snapshots(snapshots: Mapping[str, bytes]) -> list[Sample]:
 
 def without_process(sample: Sample) -> Sample:
     """A merged sample of one process as it was before."""
-    is_gauge = FAMILIES[sample.name].kind is Kind.GAUGE
+    is_gauge = FAMILIES[sample.name].kind is MetricKind.GAUGE
     return Sample(sample.name, sample.labels[:-1], sample.value) if is_gauge else sample
 
 
 def encode_text(samples: Iterable[Sample], accept: str = "") -> tuple[bytes, str]:
     """The text exposition of any samples, merged ones too, and its content type.
 
-    The library needs 8 µs a line (this: 0.3), and everybody waits meanwhile. So OpenMetrics, which says nothing more
-    here, is only for those who take nothing else.
+    The library needs 8 µs a line (this: 0.3), and all other work waits meanwhile. So OpenMetrics, which adds nothing
+    here, is only for readers that accept no other format.
     """
     if "application/openmetrics-text" in accept and "text/plain" not in accept and "*/*" not in accept:
         encode, content_type = choose_encoder(accept)
@@ -169,13 +169,13 @@ def _label_names(family: Family, samples: list[Sample]) -> list[str]:
 
 def _metric(family: Family, samples: list[Sample]) -> Metric:
     names = _label_names(family, samples)
-    if family.kind is Kind.HISTOGRAM:
+    if family.kind is MetricKind.HISTOGRAM:
         histogram = HistogramMetricFamily(family.name, family.meaning, labels=names)
         for sample in samples:
             assert isinstance(sample.value, Buckets)
             histogram.add_metric(sample.labels, _cumulative(sample.value), sample.value.total)
         return histogram
-    make = CounterMetricFamily if family.kind is Kind.COUNTER else GaugeMetricFamily
+    make = CounterMetricFamily if family.kind is MetricKind.COUNTER else GaugeMetricFamily
     metric = make(family.name, family.meaning, labels=names)
     for sample in samples:
         assert not isinstance(sample.value, Buckets)

@@ -32,7 +32,7 @@ Grown = tuple[tuple[float, ...], list[int], float]  # bounds, counts, sum
 Collect = Callable[[], Mapping[str, Iterable[Sample]]]
 
 
-class Point(Struct, frozen=True):
+class LivePoint(Struct, frozen=True):
     """One step of the past. Percentiles are null where nothing was sent."""
 
     at: int
@@ -67,7 +67,7 @@ class Reason(Struct, frozen=True):
     ours: bool
 
 
-class Dialect(Struct, frozen=True):
+class DialectTraffic(Struct, frozen=True):
     name: str
     connections: int
 
@@ -83,7 +83,7 @@ class Instance(Struct, frozen=True):
     is_slow: bool
 
 
-class TwoPhase(Struct, frozen=True):
+class TwoPhaseState(Struct, frozen=True):
     """Sends that are accepted before they are saved; times over the last minute."""
 
     accepted: Spread
@@ -105,7 +105,7 @@ class Live(Struct, frozen=True):
     saved_per_s: float
     errors_per_s: float
     step_s: float
-    history: list[Point]
+    history: list[LivePoint]
     sends: Spread
     stages: list[Spread]
     deliveries: Spread
@@ -113,12 +113,12 @@ class Live(Struct, frozen=True):
     queues: list[Queue]
     errors: list[Reason]  # of the last hour
     errors_s: int  # or since when there are some
-    dialects: list[Dialect]
+    dialects: list[DialectTraffic]
     instances: list[Instance]
     resyncs: int  # of the last minute, like the next two
     dropped: int
     late: int
-    two_phase: TwoPhase | None  # none where nothing goes that way
+    two_phase: TwoPhaseState | None  # none where nothing goes that way
     slow: list[str]  # what is slow: `loop`, or a queue that is three quarters full
 
 
@@ -131,7 +131,8 @@ class Totals:
         for name, labels, value in samples:
             key = (name, labels)
             if not isinstance(value, Buckets):
-                self.numbers[key] = self.numbers.get(key, 0.0) + value
+                before = self.numbers.get(key, 0.0)
+                self.numbers[key] = max(before, value) if name in f.SEEN_BY_ALL else before + value
             elif key in self.buckets:
                 bounds, counts, total = self.buckets[key]
                 added = [a + b for a, b in zip(counts, value.counts, strict=True)]
@@ -154,9 +155,9 @@ class Totals:
         return sum(value for (name, _), value in self.numbers.items() if name == family.name)
 
     def errors(self) -> dict[str, float]:
-        told = self.words(f.ERRORS, 1)
-        unheard = self.number(f.CLOSED, "slow_consumer")  # it cannot be told
-        return told | ({"slow_consumer": unheard} if unheard else {})
+        sent = self.words(f.ERRORS, 1)
+        unheard = self.number(f.CLOSED, "slow_consumer")  # no frame reaches it
+        return sent | ({"slow_consumer": unheard} if unheard else {})
 
 
 class Reading(NamedTuple):
@@ -169,7 +170,7 @@ class Reading(NamedTuple):
 
 class Growth:
     """What happened between two readings, in the processes that are in both: others have only just been met, or
-    have ended, and there is no telling when their numbers came about."""
+    have ended, and the time of their numbers is unknown."""
 
     def __init__(self, before: Reading, now: Reading) -> None:
         self.elapsed_s = max(now.at - before.at, 0.001)
@@ -208,15 +209,15 @@ class LiveStats:
     def __init__(self, collect: Collect, clock: Callable[[], float] = time.time) -> None:
         self._collect = collect
         self._clock = clock
-        self._points: deque[Point] = deque(maxlen=POINTS)
+        self._points: deque[LivePoint] = deque(maxlen=POINTS)
         self._minute: deque[Reading] = deque(maxlen=MINUTE + 1)
         self._hour: deque[tuple[float, dict[str, float]]] = deque(maxlen=HOUR_MARKS + 1)
         self._errors: dict[str, float] = {}  # since this was started
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(STEP_S, self.start)  # first: a failed reading ends nothing
         self.record()
-        self._timer = asyncio.get_running_loop().call_later(STEP_S, self.start)
 
     def stop(self) -> None:
         if self._timer is not None:
@@ -276,7 +277,7 @@ class LiveStats:
             queues=queues,
             errors=_reasons(errors, self._hour[0][1]),
             errors_s=int(now.at - self._hour[0][0]),
-            dialects=[Dialect(name, int(count)) for name, count in totals.words(f.CONNECTIONS).items()],
+            dialects=[DialectTraffic(name, int(count)) for name, count in totals.words(f.CONNECTIONS).items()],
             instances=instances,
             resyncs=int(minute.of(lambda one: one.sum(f.RESYNCS))),
             dropped=int(minute.of(lambda one: one.sum(f.PUSHES_DROPPED))),
@@ -289,9 +290,9 @@ class LiveStats:
         )
 
 
-def _point(now: Reading, growth: Growth) -> Point:
+def _point(now: Reading, growth: Growth) -> LivePoint:
     bounds, counts, _ = growth.buckets(f.SEND_SECONDS)
-    return Point(
+    return LivePoint(
         int(now.at * 1000),
         int(now.totals.sum(f.CONNECTIONS)),
         round(growth.of(lambda one: one.number(f.SENDS, "saved")) / growth.elapsed_s, 2),
@@ -324,11 +325,11 @@ def _queues(totals: Totals) -> list[Queue]:
     return sorted(found, key=lambda queue: queue.limit is None)  # those that can be full first
 
 
-def _two_phase(totals: Totals, minute: Growth) -> TwoPhase | None:
+def _two_phase(totals: Totals, minute: Growth) -> TwoPhaseState | None:
     lengths = totals.words(f.STREAM_LENGTH)
     if not totals.sum(f.ACCEPTS) and not any(lengths.values()):
         return None
-    return TwoPhase(
+    return TwoPhaseState(
         _spread("accepted", minute.buckets(f.ACCEPT_ACK_SECONDS)),
         _spread("save_lag", minute.buckets(f.SAVE_LAG_SECONDS)),
         int(lengths.get("accepted", 0) + lengths.get("to_save", 0)),

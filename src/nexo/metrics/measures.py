@@ -1,6 +1,6 @@
 """Numbers that cost next to nothing to keep: counts by word, and distributions.
 
-They belong to one event loop. Whatever happens in another thread is told there first.
+They belong to one event loop. What happens in another thread is reported to that loop first.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 WORDS_MAX = 256
 OTHER = "other"
-OBSERVED_MAX = 8  # of one batch: the rest is as the neighbours
+OBSERVED_MAX = 8  # of one batch: the rest of the batch took about as long
 
 # Seconds. Fine where a healthy server is, so that a percentile read from it means something.
 SECONDS = (
@@ -57,8 +57,8 @@ class Buckets:
         self.total += sum(values)
 
     def observe_ages(self, since: Sequence[float], now: float) -> None:
-        """How long ago each of these moments is. Of many only some are looked at, evenly, and count for the
-        others: who waits in one queue has waited about as long as the one before."""
+        """Count how long ago each of these moments is. Of many, only some are looked at, evenly, and stand for those
+        beside them in the queue, which have waited about as long."""
         counts, bounds = self.counts, self.bounds
         size = len(since)
         step = -(-size // OBSERVED_MAX) or 1
@@ -75,7 +75,7 @@ class Buckets:
 
 def percentile(bounds: Sequence[float], counts: Sequence[int], share: float) -> float | None:
     """The value that this share of all is not above, taken as evenly spread within its bucket; None of nothing.
-    What lies above the last bound is said to be at it."""
+    A value above the last bound is reported as that bound."""
     wanted = share * sum(counts)
     if not wanted:
         return None

@@ -1,4 +1,4 @@
-"""The numbers of several processes that serve one port, for whichever of them is asked.
+"""The numbers of several processes that serve one port, from any one of them.
 
 Each leaves a snapshot in a folder that they share, every second; what it held when it ended is kept by the
 supervisor, so that counters never go back when one is started again.
@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from nexo.metrics.exposition import encode_snapshot, merge_snapshots, without_process
-from nexo.metrics.families import FAMILIES, Kind, Sample
+from nexo.metrics.families import FAMILIES, MetricKind, Sample
 
 EVERY_S = 1.0
 _SUFFIX = ".snapshot"
@@ -30,7 +30,7 @@ class _Past(msgspec.Struct):
 
 
 class Siblings:
-    """One process and what it knows of the others."""
+    """One process and the numbers of the other processes."""
 
     def __init__(self, folder: Path, number: int, own: Callable[[], Iterable[Sample]]) -> None:
         self._folder = folder
@@ -84,8 +84,8 @@ def keep_ended(folder: Path, number: int, pid: int) -> None:
         return
     past = _read_past(folder)
     merged = merge_snapshots({_ENDED: past.snapshot, "": snapshot})
-    counted = [sample for sample in merged if FAMILIES[sample.name].kind is not Kind.GAUGE]
-    # First the sum with the name in it, then the file: nobody counts both, and nobody misses it.
+    counted = [sample for sample in merged if FAMILIES[sample.name].kind is not MetricKind.GAUGE]
+    # First the sum with the name in it, then the file: no reader counts both or misses it.
     _replace(folder / _ENDED, msgspec.json.encode(_Past([path.name], encode_snapshot(counted))))
     path.unlink()
 

@@ -1,4 +1,4 @@
-"""What happens at the gateway: connections that come and go, what they are told, and what they cannot take."""
+"""Numbers of the gateway: connections opened and closed, pushes to them, and pushes they did not take."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nexo.metrics.families import Sample
 from nexo.metrics.measures import Tally
 
 
-class Link(Protocol):
+class CountedSocket(Protocol):
     frames_in: int
     bytes_in: int
 
@@ -30,15 +30,14 @@ class Traffic:
         self.dropped = Tally(slow_consumer=0, overflow=0)
         self.resyncs = Tally()
         self.resent = 0
-        self.lost = 0
         self.frames_in = self.frames_out = 0
         self.bytes_in = self.bytes_out = 0
 
-    def read_from(self, link: Link) -> None:
+    def read_from(self, socket: CountedSocket) -> None:
         """Take over what it has counted."""
-        self.frames_in += link.frames_in
-        self.bytes_in += link.bytes_in
-        link.frames_in = link.bytes_in = 0
+        self.frames_in += socket.frames_in
+        self.bytes_in += socket.bytes_in
+        socket.frames_in = socket.bytes_in = 0
 
     def samples(self) -> Iterable[Sample]:
         yield from f.OPENED.each(self.opened)
@@ -54,4 +53,3 @@ class Traffic:
         yield f.BYTES(self.bytes_in, "in")
         yield f.BYTES(self.bytes_out, "out")
         yield f.RESENT(self.resent)
-        yield f.PUSHES_LOST(self.lost)

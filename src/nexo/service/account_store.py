@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from nexo.core.accounts import Credentials, Issued, PasswordChanged, Reused
+from nexo.core.accounts import Credentials, Issued, PasswordChanged, Reused, TokenHash
 from nexo.core.model import Session, User
 
 
@@ -15,9 +15,23 @@ class AccountStore(Protocol):
     hash never repeats, because its salt is random."""
 
     async def add_user(
-        self, user_id: str, password_hash: str, nickname: str, avatar: str, extra: str | None, is_admin: bool
+        self,
+        user_id: str,
+        password_hash: str,
+        nickname: str,
+        avatar: str,
+        extra: str | None,
+        is_admin: bool,
+        code_hash: str | None = None,
     ) -> User:
-        """Or `user_exists`."""
+        """Or `user_exists`. With `code_hash` one use of that code is taken, or `registration_closed` is raised; codes
+        are counted exactly, however many register at once."""
+
+    async def add_code(self, code_hash: str, uses: int, ttl_ms: int, actor: str) -> int:
+        """Adds a code with so many uses, and its entry of the audit log. Returns when the code expires."""
+
+    async def check_code(self, code_hash: str) -> None:
+        """Raises `registration_closed` unless the code is known and has a use left."""
 
     async def user(self, user_id: str) -> User:
         """Or `user_not_found`."""
@@ -41,7 +55,7 @@ class AccountStore(Protocol):
     async def replace_hash(self, user_id: str, old_hash: str, new_hash: str) -> None:
         """The same password hashed anew: no session ends, and a password changed meanwhile stays."""
 
-    async def create_session(self, session: Session, token_hash: str, ttl_ms: int) -> Issued:
+    async def create_session(self, session: Session, token_hash: TokenHash, ttl_ms: int) -> Issued:
         """A session of the version in `session`: if that is no longer its user's, it never lives."""
 
     async def live_session(self, sid: str) -> Session | None:
@@ -49,13 +63,20 @@ class AccountStore(Protocol):
 
     async def revoke_session(self, sid: str) -> None: ...
 
-    async def rotate_token(self, old_hash: str, new_hash: str, grace_ms: int, ttl_ms: int) -> Issued | Reused | None:
+    async def sessions_changed(self, since_ms: int) -> tuple[int, list[tuple[str, int]]]:
+        """Returns the time, and the users of whom sessions have ended or changed since then, through any instance or
+        command, each with a number that differs after every change."""
+
+    async def rotate_token(
+        self, old_hash: TokenHash, new_hash: TokenHash, grace_ms: int, ttl_ms: int
+    ) -> Issued | Reused | None:
         """Exchange a refresh token; for `grace_ms` afterwards the old one yields another successor.
-        `Reused` after that, with the session ended; None when the token or its session is unknown or over.
+        `Reused` after that, for any earlier token of the family, with the session ended; None when the token or its
+        session is unknown or over.
         Exchanges in one session happen one after the other."""
 
     async def change_password(
-        self, session: Session, old_hash: str, new_hash: str, token_hash: str, ttl_ms: int
+        self, session: Session, old_hash: str, new_hash: str, token_hash: TokenHash, ttl_ms: int
     ) -> PasswordChanged:
         """All at once: a new password and version, the end of all other sessions and of this one's old
         tokens, and this session's new token. `invalid_credentials` when the hash is `old_hash` no longer,

@@ -36,6 +36,7 @@ class FilterFile:
 
     def __init__(self, path: Path | None, mode: Mode, clock: Callable[[], float] = time.monotonic) -> None:
         self._path = None if mode == "off" else path
+        self.is_on = self._path is not None
         self._mode = mode
         self._clock = clock
         self._look_at_s = clock() + _LOOK_EVERY_S
@@ -57,7 +58,7 @@ class FilterFile:
                 self._read(self._path)
                 self._told = ""
             except StartupError as error:
-                # Tried again each second, since what is wrong may end without the file changing; told once.
+                # Tried again each second, because the cause may end without a change of the file; logged once.
                 if str(error) != self._told:
                     self._told = str(error)
                     log.warning("filter_file_kept_old", reason=self._told)

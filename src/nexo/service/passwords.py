@@ -1,5 +1,6 @@
 """Passwords: argon2id in two threads of its own, because one hash takes tens of milliseconds and as many
-megabytes. The event loop never computes one, and what waits for a thread is bounded."""
+megabytes. The event loop never computes one, what waits for a thread is bounded, and addresses take turns: one that
+sends many passwords does not keep users of other addresses from signing in."""
 
 from __future__ import annotations
 
@@ -15,10 +16,12 @@ from argon2 import PasswordHasher, Type
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from nexo.config import Config
+from nexo.core.addresses import limit_key
 from nexo.core.content import check_text
 from nexo.errors import NexoError
 from nexo.metrics import families as f
 from nexo.metrics.families import Sample
+from nexo.service.fair_turns import FairTurns
 
 T = TypeVar("T")
 
@@ -41,12 +44,12 @@ class Passwords:
             salt_len=_SALT_BYTES,
             type=Type.ID,
         )
-        # Nobody knows a password for it, and checking one costs what a real check costs.
+        # No password matches it, and checking one costs as much as a real check.
         salt, digest = (_base64(secrets.token_bytes(size)) for size in (_SALT_BYTES, _HASH_BYTES))
         costs = f"m={auth.argon2_memory_kib},t={auth.argon2_time_cost},p={auth.argon2_parallelism}"
         self._nobodys = f"$argon2id$v=19${costs}${salt}${digest}"
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="argon2")
-        self._waiting = 0
+        self._turns = FairTurns(_THREADS, _WAITING_MAX, "Too many passwords are waiting to be checked")
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -54,27 +57,27 @@ class Passwords:
     @property
     def waiting(self) -> int:
         """How many are being computed or wait for it."""
-        return self._waiting
+        return self._turns.running + self._turns.waiting
 
     def samples(self) -> Iterable[Sample]:
-        yield f.QUEUE(self._waiting, "passwords")
-        yield f.QUEUE_LIMIT(_WAITING_MAX, "passwords")
+        yield f.QUEUE(self.waiting, "passwords")
+        yield f.QUEUE_LIMIT(_WAITING_MAX + _THREADS, "passwords")
 
     def check_new(self, password: str) -> None:
         check_text(password, "password", MAX_CHARS)
         if len(password) < self._min_chars:
             raise NexoError("bad_password", f"password must have at least {self._min_chars} characters")
 
-    async def hash(self, password: str) -> str:
-        return await self._compute(lambda: self._hasher.hash(password))
+    async def hash(self, password: str, address: str = "") -> str:
+        return await self._compute(lambda: self._hasher.hash(password), address)
 
-    async def matches(self, password: str, password_hash: str | None) -> bool:
+    async def matches(self, password: str, password_hash: str | None, address: str = "") -> bool:
         """Whether it is this password. Without a hash (no such user) the answer costs as much."""
         try:
             check_text(password, "password", MAX_CHARS)
-        except NexoError:  # nobody can have it: the same answer for every user, at no cost
+        except NexoError:  # no user can have it: the same answer for every user, without hashing
             return False
-        return await self._compute(lambda: self._matches(password, password_hash))
+        return await self._compute(lambda: self._matches(password, password_hash), address)
 
     def is_outdated(self, password_hash: str) -> bool:
         """Made with other costs than those configured now."""
@@ -92,14 +95,9 @@ class Passwords:
             self._hasher.verify(self._nobodys, password)
         return False
 
-    async def _compute(self, work: Callable[[], T]) -> T:
-        if self._waiting >= _WAITING_MAX:
-            raise NexoError("server_busy", "Too many passwords are waiting to be checked", retry_after_ms=1000)
-        self._waiting += 1
-        try:
+    async def _compute(self, work: Callable[[], T], address: str) -> T:
+        async with self._turns.turn(limit_key(address)):
             return await asyncio.get_running_loop().run_in_executor(self._threads, work)
-        finally:
-            self._waiting -= 1
 
 
 def _base64(data: bytes) -> str:

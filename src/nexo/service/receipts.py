@@ -1,4 +1,4 @@
-"""Acknowledgements: what a client says it has, checked against what it may see, then noted."""
+"""Acknowledgements: what a client reports as received or read, checked against what it may see, then recorded."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
 import re
 import secrets
@@ -13,6 +15,9 @@ from nexo.errors import StartupError
 
 MIN_CHARS = 32
 FILE_NAME = "secret"
+SALT_BYTES = 16
+DIGEST_BYTES = 16
+DIGEST_ROUNDS = 50_000
 HOW_TO_MAKE_ONE = "make one with: python3 -c 'import secrets; print(secrets.token_urlsafe(48))'"
 
 # What examples, tutorials and tired people write. Enough of a key must be left without these words.
@@ -24,10 +29,10 @@ _PLACEHOLDERS = re.compile(
 
 
 def check_secret(config: Config) -> None:
-    """Raises a StartupError that says what to do; nothing is made. The secret itself is never quoted."""
+    """Raises a StartupError that states what to do; creates nothing. The secret itself is never quoted."""
     if config.auth.secret:
         _check_configured(config.auth.secret)
-    elif resolve_store_url(config).engine != "sqlite":
+    elif not resolve_store_url(config).is_embedded:
         raise StartupError(
             "auth.secret is not set, and with a server database every instance needs the same one: "
             f"set NEXO_AUTH__SECRET; {HOW_TO_MAKE_ONE}"
@@ -52,9 +57,24 @@ def load_secret(config: Config) -> str:
     if kept is None or len(kept) < MIN_CHARS:
         raise StartupError(
             f"the secret file {path} is damaged: bring it back from a backup, or remove it "
-            "(a new one is made, and everybody has to sign in again)"
+            "(a new one is created, and every user has to sign in again)"
         )
     return kept
+
+
+def digest_secret(secret: str, salt: bytes | None = None) -> str:
+    """Returns a salted and stretched digest, by which instances compare their secrets without showing them."""
+    salt = secrets.token_bytes(SALT_BYTES) if salt is None else salt
+    digest = hashlib.pbkdf2_hmac("sha256", secret.encode(), salt, DIGEST_ROUNDS, DIGEST_BYTES)
+    return f"{salt.hex()}:{digest.hex()}"
+
+
+def is_digest_of(digest: str, secret: str) -> bool:
+    try:
+        salt = bytes.fromhex(digest.partition(":")[0])
+    except ValueError:
+        return False
+    return hmac.compare_digest(digest, digest_secret(secret, salt))
 
 
 def _check_configured(secret: str) -> None:
@@ -77,7 +97,7 @@ def _read(path: Path) -> str | None:
         if mode & 0o077:
             raise StartupError(
                 f"the secret file {path} can be read by others (mode {mode:04o}): run `chmod 600 {path}`, "
-                "and if somebody may have read it, remove it (everybody has to sign in again)"
+                "and if another user may have read it, remove it (every user has to sign in again)"
             )
         return file.read(4096).strip()
 

@@ -14,7 +14,7 @@ MAX_SESSIONS = 20_000
 
 
 class SessionCache:
-    """The least recently used sessions go first when there are too many."""
+    """Holds a limited number of sessions; the least recently used are dropped first."""
 
     def __init__(
         self, ttl_s: float, max_sessions: int = MAX_SESSIONS, clock: Callable[[], float] = time.monotonic
@@ -47,8 +47,8 @@ class SessionCache:
         return entry[0]
 
     async def load(self, sid: str, read: Callable[[], Awaitable[Session | None]]) -> Session | None:
-        """Ask the database and remember a good answer, from when it was asked for: the answer may be
-        older than its arrival. One that crossed a `forget` on its way is not remembered."""
+        """Reads a session and keeps a valid one; its time counts from the question, because the answer may be
+        older than its arrival. An answer during which `forget` was called is not kept."""
         until, forgets = self._clock() + self._ttl_s, self._forgets
         session = await read()
         if session is None:

@@ -1,9 +1,9 @@
-"""Is the store what it must be? Every law of `laws.py`, counted in full and listed in part.
+"""Check a store by every law of `laws.py`: violations are counted in full and listed in part.
 
-Conversations are checked in slices, each in one read-only snapshot: nobody waits for it, memory stays
-small, and what is found is wrong even when a server is writing meanwhile. Only values that follow from
-others can be repaired, conversation by conversation under the lock that sending takes; never a message,
-a cursor or a span, and nothing in a conversation whose messages are themselves damaged.
+Conversations are checked in slices, each in one read-only snapshot: no writer waits, memory stays small, and what
+is found is wrong even when a server is writing meanwhile. Only values that follow from others can be repaired,
+conversation by conversation under the lock that sending takes; never a message, a cursor or a span, and nothing in
+a conversation whose messages are themselves damaged.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from sqlalchemy import Connection, UniqueConstraint, inspect, text
 from sqlalchemy.exc import DBAPIError
 
 from nexo.config import StoreUrl
-from nexo.errors import StartupError
 from nexo.store import laws, migrate, schema
-from nexo.store.laws import Law, Scan
+from nexo.store.data_folder import check_database_exists
+from nexo.store.engines.kind import EngineKind
+from nexo.store.engines.registry import engine_kind
+from nexo.store.laws import Law, LawScan
 
 LISTED_PER_KIND = 100
 SLICE_CONVERSATIONS = 10_000
@@ -31,7 +33,7 @@ Value = int | str | None
 
 
 class Finding(Struct):
-    """One place where the store is not what it must be."""
+    """One violation of a law."""
 
     kind: str
     conversation_id: str | None = None
@@ -48,7 +50,7 @@ class Report(Struct):
     findings: list[Finding] = field(default_factory=list)  # at most LISTED_PER_KIND of each kind
     counts: dict[str, int] = field(default_factory=dict)  # all of them
     repaired: dict[str, int] = field(default_factory=dict)
-    left: int = 0  # how much is wrong after what was repaired
+    left: int = 0  # violations that remain after the repair
 
     def add(self, kind: str, count: int, listed: list[Finding]) -> None:
         self.counts[kind] = self.counts.get(kind, 0) + count
@@ -63,7 +65,7 @@ class _Slice(NamedTuple):
     high: int
     conversations: int
     messages: int
-    repairable: set[int]  # conversations in which something can be set right
+    repairable: set[int]  # conversations with repairable values
 
 
 async def check(
@@ -73,24 +75,25 @@ async def check(
     progress: Callable[[int, int], None] | None = None,
     half_done: bool = False,
 ) -> Report:
-    """Check the whole store. `progress` is told how many of how many messages were looked at. `half_done`: it is
-    still marked as half a copy, by whoever asks."""
-    if url.engine == "sqlite" and not url.path.exists():
-        raise StartupError(f"there is no database at {url.path}: is data.dir or store.url right?")
+    """Check the whole store. `progress` is called with how many of how many messages were read. `half_done`: the
+    store is the unfinished copy of the caller, and marked as such."""
+    check_database_exists(url)
     if not half_done:
         await migrate.check_current(url)
     report = Report()
-    await migrate.with_connection(url, _learn_sizes)
-    total = await migrate.with_connection(url, partial(_check_whole, report=report))
+    kind = engine_kind(url)
+    if kind.needs_analyze:
+        await migrate.with_connection(url, _analyze)
+    total = await migrate.with_connection(url, partial(_check_whole, kind=kind, report=report))
     low = 0
     while low <= _LAST:
         left = report.left
-        part = await migrate.with_connection(url, partial(_check_slice, low=low, high=None, report=report))
+        part = await migrate.with_connection(url, partial(_check_slice, kind=kind, low=low, high=None, report=report))
         if repair and part.repairable:
             for conv in sorted(part.repairable):
-                await migrate.with_connection(url, partial(_repair_conversation, conv=conv, report=report))
+                await migrate.with_connection(url, partial(_repair_conversation, kind=kind, conv=conv, report=report))
             again = Report()
-            await migrate.with_connection(url, partial(_check_slice, low=low, high=part.high, report=again))
+            await migrate.with_connection(url, partial(_check_slice, kind=kind, low=low, high=part.high, report=again))
             report.left = left + again.left
         report.conversations += part.conversations
         report.messages += part.messages
@@ -103,19 +106,17 @@ async def check(
 # -- once for the whole store ----------------------------------------------------------------------------
 
 
-def _learn_sizes(connection: Connection) -> None:
-    """PostgreSQL takes a table that it has not counted for a small one and joins it row by row: minutes instead of
-    a second. Where it may not count (a standby, somebody else's tables), it goes on as it is."""
-    if connection.dialect.name != "postgresql":
-        return
+def _analyze(connection: Connection) -> None:
+    """Analyze the tables. Where that is not allowed (on a standby, or without ownership of the tables) the check is
+    only slower."""
     names = ",".join(table.name for table in schema.metadata.sorted_tables)
     with suppress(DBAPIError), connection.begin_nested():
         connection.execute(text(f"ANALYZE {names}"))
 
 
-def _check_whole(connection: Connection, report: Report) -> int:
-    """What has no conversation to belong to; returns the number of messages there should be."""
-    _begin_reading(connection)
+def _check_whole(connection: Connection, kind: EngineKind, report: Report) -> int:
+    """Check what belongs to no conversation; returns the number of messages there should be."""
+    connection.exec_driver_sql(kind.begin_snapshot)
     for table, columns in _missing_keys(connection):
         name = f"{table}({', '.join(columns)})"
         report.add("missing_unique_key", 1, [Finding("missing_unique_key", detail=name)])
@@ -125,11 +126,23 @@ def _check_whole(connection: Connection, report: Report) -> int:
         rows = connection.execute(text(f"{laws.UNMARKED_BLOCKS} LIMIT {LISTED_PER_KIND}"))
         listed = [Finding("block_unmarked", user_id=row[1], found=0, expected=1, detail=f"by {row[0]}") for row in rows]
         report.add("block_unmarked", count, listed)
+    count = _number(connection, f"SELECT COUNT(*) FROM ({laws.UNMARKED_CONTACTS}) s")
+    if count:
+        rows = connection.execute(text(f"{laws.UNMARKED_CONTACTS} LIMIT {LISTED_PER_KIND}"))
+        listed = [
+            Finding("contact_unmarked", user_id=row[0], found=0, expected=1, detail=f"of {row[1]}") for row in rows
+        ]
+        report.add("contact_unmarked", count, listed)
+    count = _number(connection, f"SELECT COUNT(*) FROM ({laws.STRAY_REACTIONS}) s")
+    if count:
+        rows = connection.execute(text(f"{laws.STRAY_REACTIONS} LIMIT {LISTED_PER_KIND}"))
+        listed = [Finding("reaction_stray", user_id=row[1], detail=f"message {row[0]}") for row in rows]
+        report.add("reaction_stray", count, listed)
     return _number(connection, "SELECT SUM(head_seq) FROM conversations")
 
 
 def _missing_keys(connection: Connection) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Unique keys that the schema has and the database has not."""
+    """Returns the unique keys that the schema has and the database has not."""
     inspector = inspect(connection)
     names = list(schema.metadata.tables)
     primary = inspector.get_multi_pk_constraint(filter_names=names)
@@ -146,7 +159,7 @@ def _missing_keys(connection: Connection) -> Iterator[tuple[str, tuple[str, ...]
 
 
 def _find_duplicates(connection: Connection, table: str, columns: tuple[str, ...], report: Report) -> None:
-    """Only where the key is missing: with it, the database itself refuses them."""
+    """Looks for duplicates where the unique key is missing; with it, the database refuses them."""
     names = ",".join(columns)
     filled = " AND ".join(f"{name} IS NOT NULL" for name in columns)
     source = f"SELECT {names},COUNT(*) AS times FROM {table} WHERE {filled} GROUP BY {names} HAVING COUNT(*)>1"
@@ -163,14 +176,14 @@ def _find_duplicates(connection: Connection, table: str, columns: tuple[str, ...
 # -- slice by slice --------------------------------------------------------------------------------------
 
 
-def _check_slice(connection: Connection, low: int, high: int | None, report: Report) -> _Slice:
-    """Check the conversations from `low` to `high`, or as many as are a bounded piece of work."""
-    _begin_reading(connection)
+def _check_slice(connection: Connection, kind: EngineKind, low: int, high: int | None, report: Report) -> _Slice:
+    """Check the conversations from `low` to `high`, or a slice of bounded size."""
+    connection.exec_driver_sql(kind.begin_snapshot)
     chosen, conversations, messages = _choose(connection, low)
     high = chosen if high is None else high
     repairable: set[int] = set()
     bounds = {"low": low, "high": high}
-    for scan in laws.scans(connection.dialect.name):
+    for scan in laws.scans(kind.sql):
         for law, count in _broken(connection, scan, bounds):
             report.add(law.kind, count, _list(connection, scan, law, bounds, report.room(law.kind)))
             if law.repair is not None:
@@ -180,8 +193,8 @@ def _check_slice(connection: Connection, low: int, high: int | None, report: Rep
 
 
 def _choose(connection: Connection, low: int) -> tuple[int, int, int]:
-    """The end of a slice, the conversations in it and their messages. The last slice has no end, so that
-    the slices cover every number there is: what belongs to no conversation is found as well."""
+    """Returns the end of a slice, its conversations and their messages. The last slice has no end, so that the slices
+    cover all numbers and rows without a conversation are found as well."""
     query = "SELECT id,head_seq,member_count FROM conversations WHERE id>=:low ORDER BY id LIMIT :many"
     rows = connection.execute(text(query), {"low": low, "many": SLICE_CONVERSATIONS + 1}).all()
     weight = messages = 0
@@ -193,14 +206,14 @@ def _choose(connection: Connection, low: int) -> tuple[int, int, int]:
     return _LAST, len(rows), messages
 
 
-def _broken(connection: Connection, scan: Scan, bounds: dict[str, int]) -> list[tuple[Law, int]]:
-    """The laws of a scan that something breaks, and how often: one pass for all of them."""
+def _broken(connection: Connection, scan: LawScan, bounds: dict[str, int]) -> list[tuple[Law, int]]:
+    """Returns the laws of a scan that rows break, and how often, in one pass."""
     sums = ",".join(f"SUM(CASE WHEN {law.wrong} THEN 1 ELSE 0 END)" for law in scan.laws)
     row = connection.execute(text(f"SELECT {sums} FROM ({scan.source}) s"), bounds).one()
     return [(law, int(count)) for law, count in zip(scan.laws, row, strict=True) if count]
 
 
-def _list(connection: Connection, scan: Scan, law: Law, bounds: dict[str, int], room: int) -> list[Finding]:
+def _list(connection: Connection, scan: LawScan, law: Law, bounds: dict[str, int], room: int) -> list[Finding]:
     if room <= 0:
         return []
     user = "user_id" if scan.has_user else "NULL"
@@ -221,12 +234,12 @@ def _list(connection: Connection, scan: Scan, law: Law, bounds: dict[str, int], 
 # -- repairing -------------------------------------------------------------------------------------------
 
 
-def _repair_conversation(connection: Connection, conv: int, report: Report) -> None:
-    """Set right what follows from the messages, under the locks and in the order of everybody who writes."""
-    if not _lock_conversation(connection, conv):
+def _repair_conversation(connection: Connection, kind: EngineKind, conv: int, report: Report) -> None:
+    """Repairs values that follow from the messages, under the locks of all writers and in their order."""
+    if not _lock_conversation(connection, kind, conv):
         return
     bounds = {"low": conv, "high": conv}
-    scans = laws.scans(connection.dialect.name)
+    scans = laws.scans(kind.sql)
     if any(law.kind in laws.DAMAGE for scan in scans for law, _ in _broken(connection, scan, bounds)):
         return
     for scan in scans:
@@ -245,13 +258,9 @@ def _repair_conversation(connection: Connection, conv: int, report: Report) -> N
             report.repaired[law.kind] = report.repaired.get(law.kind, 0) + len(changes)
 
 
-def _lock_conversation(connection: Connection, conv: int) -> bool:
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-        for_update = ""
-    else:
-        connection.execute(text("SET TRANSACTION ISOLATION LEVEL READ COMMITTED"))
-        for_update = " FOR UPDATE"
+def _lock_conversation(connection: Connection, kind: EngineKind, conv: int) -> bool:
+    connection.exec_driver_sql(kind.begin_repair)
+    for_update = kind.sql.for_update
     names = {"conv": conv}
     found = connection.execute(text(f"SELECT id FROM conversations WHERE id=:conv{for_update}"), names).all()
     # cursors are moved without the conversation's lock
@@ -261,15 +270,7 @@ def _lock_conversation(connection: Connection, conv: int) -> bool:
     return bool(found)
 
 
-# -- small things ----------------------------------------------------------------------------------------
-
-
-def _begin_reading(connection: Connection) -> None:
-    """One snapshot for everything that follows on this connection."""
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql("BEGIN")
-    else:
-        connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
+# -- names and numbers ----------------------------------------------------------------------------------------
 
 
 def _number(connection: Connection, query: str) -> int:

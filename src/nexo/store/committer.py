@@ -1,64 +1,48 @@
-"""The group committer: whatever waits is written in one transaction, and everybody gets an answer.
+"""The group committer: writes all waiting drafts in one transaction and answers each (docs/design/0004).
 
-Order is kept by structure. `submit` puts a draft into one queue, at once; one batch at a time is under way
-(on SQLite a second one stands ready behind the writer thread, and takes what waits when its turn comes, but
-nothing while the one before it is not committed). A conversation that somebody else holds, or that has to be
-created first, gets a lane: its drafts wait there in order, away from the others, until the lane is empty.
+Order is kept by structure. `submit` puts a draft into one queue; one batch at a time is in progress (on SQLite a second
+one waits behind the writer thread; it takes drafts when it starts, and none while the batch before it is not
+committed). A conversation that another transaction holds, or that has to be created first, gets a lane: its drafts wait
+there in order, apart from the queue, until the lane is empty.
+
+An undecided draft is always in one of three places: the queue, the lane of its conversation, or the one batch that
+holds drafts of its conversation. Drafts that a batch could not decide return to the queue or the lane by their number
+of submission, so that both are in order at any moment. All drafts that were sent after a draft in a batch are found
+there, to be refused with it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 
 import structlog
-from msgspec import Struct
 
+from nexo.background import Background
 from nexo.core.model import Draft, Kind, Sent
 from nexo.errors import NexoError
 from nexo.ids import IdGenerator
 from nexo.metrics import families as f
 from nexo.metrics.families import Sample
-from nexo.metrics.sending import SendMeter
-from nexo.store.batch import HotSql, Outcome, Skipped, write_batch
+from nexo.metrics.sending import NOTED_MAX, SendMeter
+from nexo.ports import Origin
+from nexo.store.batch import HotSql, Outcome, SkipReason, Stored, write_batch, write_nothing
 from nexo.store.conversations import create_singles
-from nexo.store.engine import UNKNOWN_GIVE_UP_S, CommitUnknown, Conflict, Engine, Script, StoreError, Transient
+from nexo.store.engine import CommitUnknown, Conflict, Engine, Script, StoreError, Transient
+from nexo.store.journal.recent import RecentBatches
+from nexo.store.late_sends import LateSends
+from nexo.store.pending import Answer, Bound, CommitterSettings, Lines, Pending, SenderKey, Waiter, call, split_late
+from nexo.store.publish_seam import PublishSeam
 from nexo.store.sql import Sql
 
 log = structlog.get_logger()
 
-Answer = Sent | NexoError
-Place = tuple[str, str]  # sender, conversation
 SKIPS_BEFORE_LANE = 3
-LOOK_FIRST_S = 2.0  # after a retry more of them are likely: a batch that has to come again costs double
-CREATED_AT_ONCE = 200  # single chats in one transaction: it holds no lock that others wait for long
-
-
-class Pending(Struct, eq=False):
-    draft: Draft
-    answer: Callable[[Answer], None]
-    since: float
-    skips: int = 0
-    unknown_since: float | None = None  # a transaction with it may have been committed unheard
-
-    def is_late(self, now: float, deadline_s: float) -> bool:
-        if self.draft.fence is not None:  # it was accepted: nobody waits at the door, and nobody sends it again
-            return False
-        if self.unknown_since is not None:  # not to be refused: it may be stored
-            return now - self.unknown_since >= UNKNOWN_GIVE_UP_S
-        return now - self.since >= deadline_s
-
-
-class Settings(Struct, frozen=True):
-    batch_max: int = 1024
-    queue_max: int = 20_000
-    deadline_s: float = 3.0
-    linger_s: float = 0.0
-    lanes_max: int = 4  # blocked conversations that are tried at the same time
+LOOK_FIRST_S = 2.0  # after a retry more retries are likely, and a batch that runs twice costs double
+CREATED_AT_ONCE = 200  # single chats in one transaction: few, so that its locks are held briefly
 
 
 class Committer:
@@ -68,56 +52,58 @@ class Committer:
         sql: Sql,
         hot_sql: HotSql,
         new_ids: IdGenerator,
-        settings: Settings,
+        settings: CommitterSettings,
+        seam: PublishSeam,
+        background: Background,
     ) -> None:
         self._engine = engine
+        self._background = background.branch()
+        self._seam = seam
         self._sql = sql
         self._hot_sql = hot_sql
-        self._ids = new_ids
         self._settings = settings
+        self._write_batch = partial(write_batch, hot_sql, new_ids, contacts_only=settings.contacts_only)
         self.meter = SendMeter()
-        self._waiting: deque[Pending] = deque()
-        self._lanes: dict[str, deque[Pending]] = {}
-        self._lock = threading.Lock()  # SQLite's writer thread takes from the queue and puts back, too
-        self._open: _Batch | None = None  # has taken drafts and is not committed
-        self._failed: _Batch | None = None  # was found open when its turn was over: nothing may overtake it
+        self.recent = RecentBatches()
+        self._late = LateSends(self.meter)
+        self._lines = Lines()
+        self._waiting = self._lines.queue
+        self._submitted = 0
+        self._bound = Bound(settings.batch_max)
+        self._open: _Batch | None = None  # has drafts and is not committed
+        self._failed: _Batch | None = None  # still open when the next batch started: nothing may overtake it
         self._wake = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
         self._lane_slots = asyncio.Semaphore(settings.lanes_max)
         self._loop: asyncio.AbstractEventLoop
         self._expiry: asyncio.TimerHandle | None = None
         self.look_first_until = 0.0
-        self._ready = False  # a batch stands ready and has not taken anything yet
+        self._ready = False  # a batch is ready and has no drafts yet
         self._under_way = 0
         self._idle = asyncio.Event()
         self._idle.set()
 
-    # -- the callers' side ---------------------------------------------------------------------------
+    # -- callers ---------------------------------------------------------------------------
 
-    def submit(self, draft: Draft, answer: Callable[[Answer], None]) -> None:
-        """Queue a draft. The order of calls is the order in the conversation; `answer` is called once,
-        on the event loop, never from inside this call."""
+    def submit(self, draft: Draft, origin: Origin) -> None:
+        """Queues a draft. The order of calls is the order in the conversation; `origin.decided` is called once, on the
+        event loop, never from inside this call."""
         if self._under_way >= self._settings.queue_max:
             self.meter.queue_full += 1
             raise NexoError("server_busy", "Too many sends are waiting to be written", retry_after_ms=1000)
         if not self._under_way:
             self._idle.clear()
         self._under_way += 1
-        self._waiting.append(Pending(draft, answer, time.monotonic()))
-        if not self._ready:  # else a batch that has not begun yet will take it
+        self._submitted = number = self._submitted + 1
+        self._waiting.append(Pending(draft, origin, time.monotonic(), number))
+        if not self._ready:  # else the ready batch will take it
             self._wake.set()
         if self._expiry is None:
             self._expiry = asyncio.get_running_loop().call_later(self._settings.deadline_s, self._expire)
 
     async def send(self, draft: Draft) -> Sent:
-        """As `submit`, for one who wants to wait. Giving up waiting does not take the send back."""
+        """As `submit`; returns the outcome. Cancelling the wait cancels neither the send nor its publication."""
         done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-
-        def answer(outcome: Answer) -> None:
-            if not done.done():
-                done.set_result(outcome)
-
-        self.submit(draft, answer)
+        self.submit(draft, Waiter(done))
         outcome = await done
         if isinstance(outcome, NexoError):
             raise outcome
@@ -125,125 +111,128 @@ class Committer:
 
     @property
     def under_way(self) -> int:
-        """Sends that were taken and not answered yet."""
+        """Returns the number of sends that are not answered yet."""
         return self._under_way
 
     def samples(self) -> Iterable[Sample]:
         yield from self.meter.samples()
         yield f.QUEUE(self._under_way, "sends")
         yield f.QUEUE_LIMIT(self._settings.queue_max, "sends")
-        yield f.QUEUE(len(self._lanes), "lanes")
+        yield f.QUEUE(len(self._lines.lanes), "lanes")
 
-    # -- life ----------------------------------------------------------------------------------------
+    # -- start and stop ----------------------------------------------------------------------------------------
 
     def start(self) -> None:
         self._loop = asyncio.get_running_loop()
-        # Two batches in turn keep SQLite's writer thread busy. On a server they could overtake each other.
-        for _ in range(2 if self._engine.name == "sqlite" else 1):
-            self._spawn(self._work())
+        # Two alternating batches keep SQLite's writer thread busy. On a server they could overtake each other.
+        for _ in range(self._engine.batches_ready):
+            self._background.serve("committer", self._work)
 
     async def stop(self, timeout_s: float = 10.0) -> None:
-        """Answer what is under way, then end."""
+        """Answer the sends in progress, then stop."""
         try:
             await asyncio.wait_for(self._idle.wait(), timeout_s)
         except TimeoutError:
             log.warning("committer_stopped_busy", under_way=self._under_way)
         if self._expiry is not None:
             self._expiry.cancel()
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        self._late.stop()
+        await self._background.stop()
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    # -- the main way --------------------------------------------------------------------------------
+    # -- the queue --------------------------------------------------------------------------------
 
     async def _work(self) -> None:
         while True:
             await self._wake.wait()
-            # a batch that has not begun yet will take it
+            # a ready batch will take the drafts
             if self._ready or self._failed is not None or not self._waiting:
                 self._wake.clear()
                 continue
             self._ready = True
-            if self._settings.linger_s and len(self._waiting) < self._settings.batch_max:
-                await asyncio.sleep(self._settings.linger_s)
-            batch = _Batch(self)
-            await self._commit(batch)
-            self._close(batch)
-            if self._waiting:
-                self._wake.set()
+            batch = _Batch(self, self._bound)
+            try:
+                if self._settings.linger_s and len(self._waiting) < self._settings.batch_max:
+                    await asyncio.sleep(self._settings.linger_s)
+                await self._commit(batch)
+            except Exception:  # not when cancelled: the batch may still be written then
+                self._end(batch)
+                raise
+            self._end(batch)
+
+    def _end(self, batch: _Batch) -> None:
+        """Let the next batch take drafts, whatever has ended this one; drafts that are still in it are answered."""
+        if not batch.taken:
+            self._ready = False
+        self._close(batch)
+        if batch.items:
+            self._answer_all(batch.hand_out(), _not_written())
+        if self._waiting:
+            self._wake.set()
 
     def _take(self, batch: _Batch) -> list[Pending]:
-        """What waits, up to the bound; nothing while an earlier batch may have to come again."""
-        with self._lock:
+        """Returns waiting drafts, up to the bound; none while an earlier batch may have to run again."""
+        with self._lines.lock:
             self._ready = False
             if self._open is not None:
                 self._failed = self._open
                 return []
             self._open = batch
-            waiting = self._waiting
-            # one by one: `submit` may add at the other end meanwhile
-            taken = [waiting.popleft() for _ in range(min(self._settings.batch_max, len(waiting)))]
-            return self._divert(taken) if self._lanes else taken
+            return self._lines.take(self._bound.now)
 
     def _close(self, batch: _Batch) -> None:
-        """It is committed, or will never be: the next one may take."""
-        with self._lock:
+        """Let the next batch take drafts: this one is committed, or will never be."""
+        with self._lines.lock:
             if self._open is batch:
                 self._open = None
             if self._failed is batch:
                 self._failed = None
 
-    def _divert(self, items: list[Pending]) -> list[Pending]:
-        """Drafts of a conversation in a lane go there; the others come back. Call with the lock held."""
-        kept = []
-        for pending in items:
-            lane = self._lanes.get(pending.draft.conversation_id)
-            if lane is None:
-                kept.append(pending)
-            else:
-                lane.append(pending)
-        return kept
-
     async def _commit(self, batch: _Batch) -> None:
-        """See a batch through to an answer for each of its drafts."""
+        """Write a batch: each of its drafts is answered, or waits again in its place. Raises what is unexpected before
+        it has taken drafts."""
+        try:
+            await self._write(batch)
+        except Exception:  # a defect of this code must not cost more than one batch
+            if not batch.taken:  # its drafts would be tried again at once, and without an end
+                raise
+            log.exception("batch_abandoned", size=len(batch.items))
+            self.meter.troubles.add("abandoned")
+            self._answer_all(batch.hand_out(), _not_written())
+
+    async def _write(self, batch: _Batch) -> None:
         conflicts = 0
         pause_s = 0.005
         while True:
             started = time.monotonic()
             try:
-                outcomes = await self._engine.write_once(batch.script, committed=batch.committed)
+                await self._engine.write_once(batch.script, committed=batch.committed)
             except CommitUnknown as error:
                 log.warning("commit_unknown", error=str(error), size=len(batch.items))
+                self._late.error = str(error)
                 self.meter.troubles.add("unknown")
                 for pending in batch.items:
                     pending.unknown_since = pending.unknown_since or started
-            except (Transient, NexoError) as error:  # the latter: there are no ids for a moment
+            except (Transient, NexoError) as error:  # NexoError: the lease for ids has ended
                 log.info("batch_again", error=str(error), size=len(batch.items))
                 self.meter.troubles.add("again")
-                batch.error = str(error)
+                self._late.error = str(error)
             except Conflict as error:
-                # most likely a retry, or the same client_msg_id from another process: a look finds its row
+                # most likely a retry, or the same client_msg_id from another process: look for its row first
                 conflicts += batch.look_first
                 batch.look_first = True
                 self.look_first_until = time.monotonic() + LOOK_FIRST_S
                 self.meter.troubles.add("conflict")
                 if conflicts > 2:
-                    await self._divide(batch, error)
+                    self._divide(batch, error)
                     return
                 continue
             except Exception as error:
                 if batch.taken:
-                    await self._divide(batch, error)
+                    self._divide(batch, error)
                     return
                 log.error("batch_not_begun", error=f"{type(error).__name__}: {error}")
             else:
-                self._settle(batch, outcomes)
+                self._settle(batch)
                 if batch.only_locked:
                     await asyncio.sleep(0.002)
                 return
@@ -253,12 +242,17 @@ class Committer:
             await asyncio.sleep(random.uniform(0.5, 1) * pause_s)
             pause_s = min(0.25, pause_s * 2)
 
-    async def _divide(self, batch: _Batch, error: Exception) -> None:
-        """Something in this batch cannot be written: find it, so that its neighbours are."""
-        items = batch.items
+    def _divide(self, batch: _Batch, error: Exception) -> None:
+        """Find the draft that cannot be written: all wait again, and batches shrink until one draft fails alone."""
         self.meter.troubles.add("divided")
-        if len(items) == 1:
-            draft = items[0].draft
+        items = batch.hand_out()
+        if len(items) > 1:
+            batch.bound.shrink(len(items))
+            batch.put_back = True
+            self._lines.put_back(items)
+            return
+        for pending in items:
+            draft = pending.draft
             log.error(
                 "send_failed",
                 error=f"{type(error).__name__}: {error}",
@@ -267,197 +261,164 @@ class Committer:
                 client_msg_id=draft.client_msg_id,
                 exc_info=None if isinstance(error, StoreError) else error,
             )
-            self._answer_all(items, "internal_error", "The message could not be written")
-            return
-        middle = len(items) // 2
-        for part in (items[:middle], items[middle:]):
-            with self._lock:
-                left = self._divert(part)
-            half = _Batch(self, items=left)
-            half.look_first = True
-            half.wait = True  # nothing may be skipped here: its successors are in the other half
-            await self._commit(half)
+        self._answer_all(items, _not_written())
 
-    def _put_back(self, skipped: list[tuple[Pending, Skipped]]) -> None:
-        """What a batch could not decide waits again, before anything that was submitted after it."""
-        again: list[Pending] = []
-        missing: list[str] = []
-        with self._lock:
-            for pending, reason in skipped:
-                pending.skips += 1
-                name = pending.draft.conversation_id
-                locked_briefly = reason is Skipped.LOCKED and pending.skips < SKIPS_BEFORE_LANE
-                if name in self._lanes:
-                    self._lanes[name].append(pending)
-                elif reason is Skipped.AGAIN or locked_briefly:
-                    again.append(pending)
-                else:
-                    self._lanes[name] = deque([pending])
-                    if reason is Skipped.MISSING:
-                        missing.append(name)
-                    else:
-                        self._loop.call_soon_threadsafe(self._start_lane, name)
-            self._waiting.extendleft(reversed(again))
+    def _put_back(self, skipped: list[tuple[Pending, SkipReason]]) -> None:
+        """Return undecided drafts to the queue or a lane, before all drafts that were submitted after them."""
+        lanes: dict[str, SkipReason] = {}  # opened by this call
+        for pending, reason in skipped:
+            conversation_id = pending.draft.conversation_id
+            pending.skips += reason is SkipReason.LOCKED
+            is_open = conversation_id in lanes or conversation_id in self._lines.lanes
+            if not is_open and (reason is SkipReason.MISSING or pending.skips >= SKIPS_BEFORE_LANE):
+                lanes[conversation_id] = reason
+        self._lines.put_back([pending for pending, _ in skipped], lanes)
+        missing = [conversation_id for conversation_id, reason in lanes.items() if reason is SkipReason.MISSING]
+        if locked := lanes.keys() - missing:
+            self._loop.call_soon_threadsafe(self._start_lanes, locked)
         for start in range(0, len(missing), CREATED_AT_ONCE):
             self._loop.call_soon_threadsafe(self._start_creating, missing[start : start + CREATED_AT_ONCE])
 
-    def _settle(self, batch: _Batch, outcomes: list[Answer]) -> None:
-        if not batch.items:
+    def _settle(self, batch: _Batch) -> None:
+        """Report a committed batch to the seam, which answers the senders."""
+        items, outcomes = batch.hand_out(), batch.outcomes
+        if not items:
             return
+        if batch.bound.is_reduced:
+            batch.bound.grow()
+        self._late.error = ""
         meter = self.meter
         meter.committed_at = batch.committed_at
-        for pending, outcome in zip(batch.items, outcomes, strict=True):
-            try:  # as `_call` does it: one more call for each message counts here
-                pending.answer(outcome)
-            except Exception:
-                log.exception("answer_failed", client_msg_id=pending.draft.client_msg_id)
+        self._seam.saved([pending.origin for pending in items], outcomes)
         self._done(len(outcomes))
-        since = [pending.since for pending in batch.items]
-        meter.decided(since, batch.begun_at, batch.committed_at)
+        since = [pending.since for pending in items]
+        meter.batches.append((since, batch.begun_at, batch.committed_at))
         fresh = [outcome.fresh for outcome in outcomes if isinstance(outcome, Sent)]
         saved = sum(fresh)
         meter.results["saved"] += saved
         meter.results["repeated"] += len(fresh) - saved
         meter.results["refused"] += len(outcomes) - len(fresh)
-        # what the answers led to is written before this: it was put on the loop before
+        # runs after the socket writes of these answers, which were put on the loop before
         self._loop.call_soon(self._handed_over, since, batch.committed_at)
 
     def _handed_over(self, since: list[float], committed_at: float) -> None:
-        self.meter.answered(since, committed_at, time.monotonic())
+        self.meter.answers.append((since, committed_at, time.monotonic()))
+        if len(self.meter.batches) + len(self.meter.flushes) >= NOTED_MAX:
+            self.meter.count()
 
     # -- lanes ---------------------------------------------------------------------------------------
 
-    def _start_lane(self, name: str) -> None:
-        self._spawn(self._work_lane(name))
+    def _start_lanes(self, conversation_ids: Iterable[str]) -> None:
+        for conversation_id in conversation_ids:
+            self._background.start("committer_lane", self._work_lane(conversation_id), detached=True)
 
-    def _start_creating(self, names: list[str]) -> None:
-        self._spawn(self._create(names))
+    def _start_creating(self, conversation_ids: list[str]) -> None:
+        self._background.start("create_conversations", self._create(conversation_ids), detached=True)
 
-    async def _create(self, names: list[str]) -> None:
-        """Make the single chats that a batch found missing, all in one transaction, and write what waits for
-        them together. Where that fails, each goes on by itself and learns its own reason."""
+    async def _create(self, conversation_ids: list[str]) -> None:
+        """Create the single chats that a batch found missing in one transaction, and write the drafts that wait for
+        them together. Where that fails, each conversation is worked on alone and gets its own error."""
         try:
-            await self._engine.write_once(lambda: create_singles(self._sql, names))
+            await self._engine.write_once(lambda: create_singles(self._sql, conversation_ids))
+            is_written = await self._write_together(conversation_ids)
         except (StoreError, NexoError):
-            for name in names:
-                self._start_lane(name)
-            return
-        while self._any_in_lanes(names):
-            batch = _Batch(self, lambda: self._empty_lanes(names))
+            is_written = False
+        except Exception:
+            self._start_lanes(conversation_ids)
+            raise
+        if not is_written:
+            self._start_lanes(conversation_ids)
+
+    async def _write_together(self, conversation_ids: list[str]) -> bool:
+        """Write these lanes until they are empty and closed. Returns False as soon as a batch puts drafts back."""
+        bound = Bound(self._settings.batch_max)
+        while self._lines.any_in_lanes(conversation_ids):
+            batch = _Batch(self, bound, lambda: self._lines.take_lanes(conversation_ids, bound.now))
+            batch.wait = True
+            await self._commit(batch)
+            if batch.put_back:
+                return False
+        return True
+
+    async def _work_lane(self, conversation_id: str) -> None:
+        """Write one lane until it is empty and closed. An unexpected error closes it too: nothing may be left that
+        later sends to this conversation would wait behind."""
+        try:
+            async with self._lane_slots:
+                await self._empty_lane(conversation_id)
+        except Exception:
+            self._answer_all(self._lines.close_lane(conversation_id), _not_written())
+            raise
+
+    async def _empty_lane(self, conversation_id: str) -> None:
+        """Create the conversation where needed, wait for its lock, write, until no draft is left."""
+        bound = Bound(self._settings.batch_max)
+        while first := self._lines.first_in_lane(conversation_id):
+            if first.draft.kind == Kind.SINGLE and not await self._create_one(conversation_id):
+                continue
+            batch = _Batch(self, bound, lambda: self._lines.take_lanes([conversation_id], bound.now))
             batch.wait = True
             await self._commit(batch)
 
-    def _any_in_lanes(self, names: list[str]) -> bool:
-        """False closes the lanes."""
-        with self._lock:
-            if any(self._lanes[name] for name in names):
-                return True
-            for name in names:
-                del self._lanes[name]
-            return False
-
-    def _empty_lanes(self, names: list[str]) -> list[Pending]:
-        items: list[Pending] = []
-        with self._lock:
-            for name in names:
-                if len(items) < self._settings.batch_max:
-                    items += self._lanes[name]
-                    self._lanes[name].clear()
-        return items
-
-    async def _work_lane(self, name: str) -> None:
-        """One conversation by itself: create it where needed, wait for its lock, write, until empty."""
-        async with self._lane_slots:
-            while first := self._first_in_lane(name):
-                if first.draft.kind == Kind.SINGLE:
-                    try:
-                        await self._engine.write_once(lambda: create_singles(self._sql, [name]))
-                    except (Transient, CommitUnknown, Conflict):
-                        await asyncio.sleep(0.02)
-                    except StoreError as error:
-                        log.error("create_conversation_failed", error=str(error))
-                        self._answer_all(self._empty_lane(name), "internal_error", "The chat could not be created")
-                        continue
-                    except NexoError as error:
-                        for pending in self._empty_lane(name):
-                            _call(pending, error)
-                            self._done(1)
-                            self.meter.results.add("refused")
-                        continue
-                batch = _Batch(self, lambda: self._empty_lane(name))
-                batch.wait = True
-                await self._commit(batch)
-
-    def _first_in_lane(self, name: str) -> Pending | None:
-        """None closes the lane."""
-        with self._lock:
-            if lane := self._lanes[name]:
-                return lane[0]
-            del self._lanes[name]
-            return None
-
-    def _empty_lane(self, name: str) -> list[Pending]:
-        with self._lock:
-            items = list(self._lanes[name])
-            self._lanes[name].clear()
-        return items
+    async def _create_one(self, conversation_id: str) -> bool:
+        """Returns False when it cannot be created; the drafts in its lane are answered then."""
+        try:
+            await self._engine.write_once(lambda: create_singles(self._sql, [conversation_id]))
+            return True
+        except (Transient, CommitUnknown, Conflict):
+            await asyncio.sleep(0.02)  # another instance may have created it: the next batch finds out
+            return True
+        except NexoError as error:
+            refusal = error
+        except Exception as error:
+            unexpected = None if isinstance(error, StoreError) else error
+            log.error("create_conversation_failed", error=f"{type(error).__name__}: {error}", exc_info=unexpected)
+            refusal = NexoError("internal_error", "The chat could not be created", retry_after_ms=1000)
+        self._answer_all(self._lines.take_lanes([conversation_id], self._settings.queue_max), refusal)
+        return False
 
     # -- refusals ------------------------------------------------------------------------------------
 
     def _expire(self) -> None:
-        """Refuse what waited too long, and with it what the same sender sent after it to the same place:
-        a retry must not end up behind its successors."""
+        """Refuse drafts that waited too long, and later drafts of the same sender to the same conversation: a retry
+        must not be stored behind its successors."""
         self._expiry = None
         now = time.monotonic()
-        late = self._remove_late(now, set())
-        with self._lock:
-            oldest = min((items[0].since for items in (self._waiting, *self._lanes.values()) if items), default=None)
-        self._refuse(late)
+        late = self._lines.remove_late(now, self._settings.deadline_s, set())
+        oldest = self._lines.oldest()
+        if late:
+            self._late.note(len(late))
+            self._refuse(late)
         if self._under_way:
             delay = (now if oldest is None else oldest) + self._settings.deadline_s - now
             self._expiry = asyncio.get_running_loop().call_later(max(0.05, delay), self._expire)
 
-    def _remove_late(self, now: float, places: set[Place]) -> list[Pending]:
-        """Take what is late, or waits for one of these places, out of the queues."""
-        deadline_s = self._settings.deadline_s
-        late: list[Pending] = []
-        with self._lock:
-            # lanes first: what is in the main queue for the same place came later
-            queues = (*self._lanes.values(), self._waiting)
-            if places or any(items and now - items[0].since >= deadline_s for items in queues):
-                for items in queues:
-                    kept, refused = _split_late(items, now, deadline_s, places)
-                    if refused:
-                        items.clear()
-                        items.extend(kept)
-                        late += refused
-        return late
-
     def _refuse_late(self, batch: _Batch) -> None:
-        """Between two attempts nothing is written: late drafts can still be refused."""
+        """Refuse late drafts between two attempts, while nothing of them is written."""
         now = time.monotonic()
-        places: set[Place] = set()
-        batch.items, late = _split_late(batch.items, now, self._settings.deadline_s, places)
+        places: set[SenderKey] = set()
+        batch.items, late = split_late(batch.items, now, self._settings.deadline_s, places)
         if late:
-            log.warning("sends_refused", error=batch.error, size=len(late))
-            self._refuse(late + self._remove_late(now, places))
+            late += self._lines.remove_late(now, self._settings.deadline_s, places)
+            self._late.note(len(late))
+            self._refuse(late)
 
     def _refuse(self, late: list[Pending]) -> None:
-        for pending in late:
-            if pending.unknown_since is None:
-                name, detail = "server_busy", "The database did not take the send in time; it was not saved"
-                self.meter.results.add("late")
-            else:
-                self.meter.results.add("failed")
-                name, detail = "internal_error", "The database went away while it was writing"
-            _call(pending, NexoError(name, detail, retry_after_ms=1000))
+        self._late.refuse(late)
         self._done(len(late))
 
-    def _answer_all(self, items: list[Pending], name: str, detail: str) -> None:
+    def _answer_all(self, items: list[Pending], error: NexoError) -> None:
+        """Answer drafts with an error. After an error that clients retry, later drafts of the same sender to the same
+        conversation are refused too: they must not be stored before the retry."""
+        followers: list[Pending] = []
+        if items and error.row.retry:
+            places = {pending.place for pending in items}
+            followers = self._lines.remove_late(time.monotonic(), self._settings.deadline_s, places)
         for pending in items:
-            _call(pending, NexoError(name, detail, retry_after_ms=1000))
+            call(pending, error)
         self._done(len(items))
-        self.meter.results.add("failed", len(items))
+        self.meter.results.add("failed" if error.row.retry else "refused", len(items))
+        self._refuse(followers)
 
     def _done(self, count: int) -> None:
         self._under_way -= count
@@ -466,88 +427,67 @@ class Committer:
 
 
 class _Batch:
-    """Drafts on their way into one transaction. They are taken when it begins, and stay for retries."""
+    """The drafts of one transaction. They are taken when it begins, and kept for further attempts."""
 
-    def __init__(
-        self,
-        committer: Committer,
-        take: Callable[[], list[Pending]] | None = None,
-        items: list[Pending] | None = None,
-    ) -> None:
+    def __init__(self, committer: Committer, bound: Bound, take: Callable[[], list[Pending]] | None = None) -> None:
         self._committer = committer
         self._take = take
-        self.taken = items is not None  # until then there is nothing to answer: the database was out of reach
-        self.items = items or []  # without those that were put back
-        self.only_locked = False  # nothing could be done
+        self.bound = bound
+        self.taken = False  # before that there is nothing to answer: the database was unreachable
+        self.items: list[Pending] = []  # neither answered nor put back
+        self.put_back = False  # some drafts were put back
+        self.only_locked = False  # every draft was skipped because of a lock
         self.wait = False
-        self.look_first = False  # for retries, before anything is written
-        self.error = ""  # why the last attempt failed
+        self.look_first = False  # look for retries before writing
+        self.outcomes: list[Answer] = []  # of `items`, once they are committed
         self.begun_at = self.committed_at = 0.0
+        self._stored: list[Stored] = []  # by the last attempt
 
-    def script(self) -> Script[list[Answer]]:
+    def hand_out(self) -> list[Pending]:
+        """Returns the drafts, to answer or requeue them, and keeps none."""
+        items, self.items = self.items, []
+        return items
+
+    def script(self) -> Script[list[Outcome]]:
+        """Returns the script of the transaction, without a generator around it that every statement would pass."""
         if not self.taken:
             self.items = self._committer._take(self) if self._take is None else self._take()
             self.taken = True
         if not self.items:
-            return []
+            return write_nothing()
         self.begun_at = time.monotonic()
+        self._stored = []
         committer = self._committer
         drafts = [pending.draft for pending in self.items]
         uncertain = {i for i, pending in enumerate(self.items) if pending.unknown_since is not None}
         if uncertain or time.monotonic() < committer.look_first_until:
             self.look_first = True
-        outcomes = yield from write_batch(
-            committer._hot_sql,
-            committer._ids,
-            drafts,
-            wait=self.wait,
-            uncertain=uncertain,
-            look_first=self.look_first,
+        return committer._write_batch(
+            drafts, self._stored, wait=self.wait, uncertain=uncertain, look_first=self.look_first
         )
-        return self._divide_skipped(outcomes)
 
-    def _divide_skipped(self, outcomes: list[Outcome]) -> list[Answer]:
-        """Put back what was not decided. Here, and not once it is committed: the next batch may begin
-        before the event loop hears of this one."""
+    def committed(self, outcomes: list[Outcome]) -> None:
+        """Put undecided drafts back. Called on the thread of the commit, before the next batch begins, so that they
+        are in their places when it takes drafts."""
+        self.committed_at = time.monotonic()
+        for stored in self._stored:
+            self._committer.recent.add(*stored)
         items: list[Pending] = []
-        answers: list[Answer] = []
-        skipped: list[tuple[Pending, Skipped]] = []
+        answers = self.outcomes
+        skipped: list[tuple[Pending, SkipReason]] = []
         for pending, outcome in zip(self.items, outcomes, strict=True):
-            if isinstance(outcome, Skipped):
+            if isinstance(outcome, SkipReason):
                 skipped.append((pending, outcome))
             else:
                 items.append(pending)
                 answers.append(outcome)
         if skipped:
             self.items = items
-            self.only_locked = not items and all(reason is Skipped.LOCKED for _, reason in skipped)
+            self.put_back = True
+            self.only_locked = not items and all(reason is SkipReason.LOCKED for _, reason in skipped)
             self._committer._put_back(skipped)
-        return answers
-
-    def committed(self) -> None:
-        self.committed_at = time.monotonic()
         self._committer._close(self)
 
 
-def _split_late(
-    items: deque[Pending] | list[Pending], now: float, deadline_s: float, places: set[Place]
-) -> tuple[list[Pending], list[Pending]]:
-    """What may stay, and what is late or follows something late; `places` gets those it is late for."""
-    kept: list[Pending] = []
-    late: list[Pending] = []
-    for pending in items:
-        place = (pending.draft.sender_id, pending.draft.conversation_id)
-        follows = place in places and pending.unknown_since is None and pending.draft.fence is None
-        if pending.is_late(now, deadline_s) or follows:
-            places.add(place)
-            late.append(pending)
-        else:
-            kept.append(pending)
-    return kept, late
-
-
-def _call(pending: Pending, outcome: Answer) -> None:
-    try:
-        pending.answer(outcome)
-    except Exception:
-        log.exception("answer_failed", client_msg_id=pending.draft.client_msg_id)
+def _not_written() -> NexoError:
+    return NexoError("internal_error", "The message could not be written", retry_after_ms=1000)

@@ -1,6 +1,6 @@
-"""Cursors: advanced in memory, written in batches; forward only, and never beyond what is visible.
+"""Cursors: advanced in memory, written in batches; forward only, and never beyond the visible head.
 
-Losing what waits here in a crash only repeats deliveries. `mark_read` writes through.
+Advances that are lost in a crash only repeat deliveries. `mark_read` writes at once.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import structlog
 
+from nexo.background import Background
 from nexo.core.model import Conversation, CursorChange, Member
-from nexo.core.unread import unread
+from nexo.core.unread import countable_sql, move_read, own_sql, unread, visible_at_all
 from nexo.core.visibility import visible_head
 from nexo.errors import NexoError
 from nexo.ids import AT_ALL
@@ -23,8 +24,11 @@ from nexo.metrics.families import Sample
 from nexo.metrics.measures import SIZES, Buckets
 from nexo.store.batch import HotSql, MemberKey
 from nexo.store.database import Database
-from nexo.store.engine import Script, StoreError
+from nexo.store.deletions import counted_above
+from nexo.store.engine import Script, StoreError, do, many
 from nexo.store.engine import rows as query
+from nexo.store.hiding import not_deleted_by
+from nexo.store.journal import writing
 
 log = structlog.get_logger()
 
@@ -42,24 +46,24 @@ class Advance(NamedTuple):
 
 
 class Advanced(NamedTuple):
-    """Rows as they are now. Look at them in the transaction only: the next one may change them."""
+    """Rows as written. To be read inside the transaction only: the next one may change them."""
 
     changes: list[CursorChange]
     members: dict[MemberKey, Member]
     conversations: dict[str, Conversation]
 
 
-class MarkedRead(NamedTuple):
+class ReadMark(NamedTuple):
     changes: list[CursorChange]
     read_seq: int
     unread: int
 
 
 def advance(sql: HotSql, wanted: Sequence[Advance], earlier: dict[MemberKey, CursorChange]) -> Script[Advanced]:
-    """One transaction for many members. Rows are locked in the order in which the committer locks them.
+    """Advances the cursors of many members in one transaction. Rows are locked in the order of the committer.
 
-    `earlier` holds, over all attempts at the same thing, what moved: when an attempt was committed unheard,
-    the next one finds nothing to move, and what moved has to be told all the same.
+    `earlier` keeps what moved over all attempts: after a commit without an answer the next attempt finds nothing to
+    move, and the change must be published all the same.
     """
     conversations = yield from sql.find_conversations(sorted({item.conversation_id for item in wanted}))
     keys = {
@@ -69,10 +73,12 @@ def advance(sql: HotSql, wanted: Sequence[Advance], earlier: dict[MemberKey, Cur
     }
     locked = yield from sql.lock_members(sorted(keys))
     if not sql.exclusive:
-        # Their own sends may have been committed meanwhile; from here on they wait for us.
+        # Own sends of these members may have been committed meanwhile; from here on they wait for this lock.
         conversations = yield from sql.find_conversations(sorted(conversations))
     countable = yield from _countable(sql, keys, locked, conversations)
     changed: list[Member] = []
+    beside: list[Member] = []  # with columns that the common statement does not write
+    read: list[MemberKey] = []
     changes: list[CursorChange] = []
     for key, member in locked.items():
         item = keys[key]
@@ -85,7 +91,7 @@ def advance(sql: HotSql, wanted: Sequence[Advance], earlier: dict[MemberKey, Cur
             if key in earlier:
                 changes.append(earlier[key])
             continue
-        if member.own_above:
+        if member.last_own_seq > member.read_seq:
             if read_seq > member.read_seq:
                 read_seq = yield from _step_over_own(member, read_seq, upper)
             delivered_seq = yield from _step_over_own(member, max(delivered_seq, read_seq), upper)
@@ -93,24 +99,33 @@ def advance(sql: HotSql, wanted: Sequence[Advance], earlier: dict[MemberKey, Cur
             number = countable.get((member.conv, read_seq))
             if number is None:
                 number = (yield from sql.find_countable([(member.conv, read_seq)]))[member.conv, read_seq]
+            if member.deleted_above or member.marked_unread:
+                beside.append(member)
             yield from _move_read(member, conversation, read_seq, number)
+            read.append(key)
         member.delivered_seq = delivered_seq
         changed.append(member)
         earlier[key] = CursorChange(item.conversation_id, item.user_id, before[0], delivered_seq, before[1], read_seq)
         changes.append(earlier[key])
+    if beside:
+        values = [(member.deleted_above, member.conv, member.user_id) for member in beside]
+        yield many("UPDATE members SET deleted_above=?,marked_unread=0 WHERE conv=? AND user_id=?", values)
     if changed:
-        yield from sql.save_members(changed)
+        yield from sql.save_members(changed, writing.reads(read) if read else None)
     return Advanced(changes, locked, conversations)
 
 
-def mark_read(sql: HotSql, item: Advance, earlier: dict[MemberKey, CursorChange]) -> Script[MarkedRead | None]:
-    """Move one read cursor; None for one who never was a member."""
+def mark_read(sql: HotSql, item: Advance, earlier: dict[MemberKey, CursorChange]) -> Script[ReadMark | None]:
+    """Moves one read cursor. Returns None for a user who never was a member."""
     advanced = yield from advance(sql, [item], earlier)
     conversation = advanced.conversations.get(item.conversation_id)
     member = advanced.members.get((conversation.id, item.user_id)) if conversation is not None else None
     if conversation is None or member is None:
         return None
-    return MarkedRead(advanced.changes, member.read_seq, unread(member, conversation))
+    if member.marked_unread:
+        member.marked_unread = 0
+        yield do("UPDATE members SET marked_unread=0 WHERE conv=? AND user_id=?", member.conv, member.user_id)
+    return ReadMark(advanced.changes, member.read_seq, unread(member, conversation))
 
 
 def _countable(
@@ -119,7 +134,7 @@ def _countable(
     locked: dict[tuple[int, str], Member],
     conversations: dict[str, Conversation],
 ) -> Script[dict[tuple[int, int], int]]:
-    """The running numbers at the places where read cursors will stop. Heads are known already."""
+    """Returns the running numbers of the seqs to which read cursors will move. Those of heads are known."""
     known: dict[tuple[int, int], int] = {}
     wanted: set[tuple[int, int]] = set()
     for key, member in locked.items():
@@ -137,12 +152,12 @@ def _countable(
 
 
 def _step_over_own(member: Member, seq: int, upper: int) -> Script[int]:
-    """Go on over one's own messages that follow right after `seq`: there is nothing to acknowledge."""
+    """Returns the seq after stepping over own messages directly above `seq`: these need no acknowledgement."""
     if member.last_own_seq <= seq or seq >= upper:
         return seq
     found = yield query(
-        "SELECT seq FROM messages WHERE conv=? AND seq>? AND seq<=? AND (sender_id<>? OR msg_type>=100) "
-        "ORDER BY seq LIMIT 1",
+        "SELECT seq FROM messages WHERE conv=? AND seq>? AND seq<=? "
+        f"AND NOT (sender_id=? AND {own_sql()}) ORDER BY seq LIMIT 1",
         member.conv,
         seq,
         member.last_own_seq,
@@ -152,57 +167,70 @@ def _step_over_own(member: Member, seq: int, upper: int) -> Script[int]:
 
 
 def _move_read(member: Member, conversation: Conversation, read_seq: int, countable_no: int) -> Script[None]:
-    """Move the read cursor and take what it passes out of the counters."""
+    """Moves the read cursor, and counts what it passes. A deleted message does not count as a mention any more."""
     passed = (member.conv, member.read_seq, read_seq)
+    own = deleted = mentions = at_alls = 0
     if member.own_above:
         if read_seq >= member.last_own_seq:
-            member.own_above = 0
+            own = member.own_above
         else:
             # Own messages on both sides of the new place: count the passed ones. Rare, and each is passed once.
             ((own,),) = yield query(
-                "SELECT count(*) FROM messages WHERE conv=? AND seq>? AND seq<=? AND sender_id=? AND msg_type<100",
+                "SELECT count(*) FROM messages WHERE conv=? AND seq>? AND seq<=? AND sender_id=? "
+                f"AND {countable_sql()}",
                 *passed,
                 member.user_id,
             )
-            member.own_above -= own
+    if member.deleted_above:
+        left = yield from counted_above(member, read_seq, countable_no, member.own_above - own)
+        deleted = member.deleted_above - left
+    kept = not_deleted_by(member, "mentions.seq")
+    named = (member.conv, max(member.read_seq, member.cleared_seq), read_seq)
     if member.mention_unread:
-        ((mine,),) = yield query(
-            "SELECT count(*) FROM mentions WHERE conv=? AND seq>? AND seq<=? AND user_id=?", *passed, member.user_id
+        ((mentions,),) = yield query(
+            f"SELECT count(*) FROM mentions WHERE conv=? AND seq>? AND seq<=? AND user_id=? AND {kept.sql}",
+            *named,
+            member.user_id,
+            *kept.params,
         )
-        member.mention_unread -= mine
-    at_all = conversation.at_all_count if member.to_at_all is None else member.to_at_all
-    if at_all > member.at_all_base:
-        ((others,),) = yield query(
-            "SELECT count(*) FROM mentions WHERE conv=? AND seq>? AND seq<=? AND user_id=? AND sender_id<>?",
-            *passed,
+    if visible_at_all(member, conversation) > member.at_all_base:
+        ((at_alls,),) = yield query(
+            "SELECT count(*) FROM mentions WHERE conv=? AND seq>? AND seq<=? AND user_id=? AND sender_id<>? "
+            f"AND {kept.sql}",
+            *named,
             AT_ALL,
             member.user_id,
+            *kept.params,
         )
-        member.at_all_base += others
-    member.read_seq = read_seq
-    member.read_countable = countable_no
+    member.marked_unread = 0
+    move_read(member, read_seq, countable_no, own=own, deleted=deleted, mentions=mentions, at_alls=at_alls)
 
 
 class CursorWriter:
-    """Collects advances and writes them `flush_s` after the first; `tell` learns what moved, after it is committed."""
+    """Collects advances and writes them `flush_s` after the first; `on_moved` gets the changes after the commit."""
 
     def __init__(
-        self, database: Database, sql: HotSql, flush_s: float, tell: Callable[[list[CursorChange]], None] | None = None
+        self,
+        database: Database,
+        sql: HotSql,
+        flush_s: float,
+        on_moved: Callable[[list[CursorChange]], None],
+        background: Background,
     ) -> None:
         self._database = database
         self._sql = sql
         self.flush_s = flush_s
-        self.tell = tell
+        self.on_moved = on_moved
+        self._background = background.branch()
         self._pending: dict[tuple[str, str], tuple[int, int]] = {}  # conversation, user: delivered and read up to
         self._timer: asyncio.TimerHandle | None = None
         self._flushing = asyncio.Lock()
-        self._tasks: set[asyncio.Task[None]] = set()
         self._sizes = Buckets(SIZES)
         self._taken = Buckets()
         self._failures = 0
 
     def advance(self, user_id: str, conversation_id: str, *, delivered_seq: int = 0, read_seq: int = 0) -> None:
-        """Note that a user has acknowledged. The caller has asked the visibility gate before."""
+        """Queues an acknowledgement. The caller has checked the visibility before."""
         key = (conversation_id, user_id)
         old = self._pending.get(key)
         if old is not None:
@@ -216,10 +244,9 @@ class CursorWriter:
         self._set_timer()
 
     def _keep(self, item: Advance) -> None:
-        """It could not be written: it waits again, beside what came meanwhile, however much that is."""
+        """Queue an advance again that could not be written, even above the limit."""
         delivered, read = self._pending.get(item[:2], (0, 0))
         self._pending[item[:2]] = (max(delivered, item.delivered_seq), max(read, item.read_seq))
-        self._set_timer()
 
     def _set_timer(self) -> None:
         if self._timer is None:
@@ -227,9 +254,7 @@ class CursorWriter:
 
     def _start_flush(self) -> None:
         self._timer = None
-        task = asyncio.get_running_loop().create_task(self.flush())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._background.start("cursor_flush", self.flush(), detached=True)  # of many requests
 
     @property
     def pending(self) -> int:
@@ -243,37 +268,47 @@ class CursorWriter:
         yield f.CURSOR_FAILURES(self._failures)
 
     async def flush(self) -> None:
-        """Write what waits now; what comes meanwhile has its own time. What the database does not take is kept."""
+        """Writes the advances that wait now. What could not be written is kept."""
         async with self._flushing:
-            waiting = list(self._pending)
-            for start in range(0, len(waiting), FLUSH_MAX):
-                items = [Advance(*key, *self._pending.pop(key)) for key in waiting[start : start + FLUSH_MAX]]
-                started = time.monotonic()
-                try:
-                    advanced = await self._database.write(partial(advance, self._sql, items, {}))
-                except StoreError as error:
-                    log.warning("cursors_not_written", error=str(error), count=len(items))
-                    self._failures += 1
-                    for item in items:
-                        self._keep(item)
-                    return
-                self._sizes.observe(len(items))
-                self._taken.observe(time.monotonic() - started)
-                if self.tell is not None and advanced.changes:
-                    self.tell(advanced.changes)
+            try:
+                await self._flush()
+            finally:
+                if self._pending:  # what was not written, or arrived meanwhile
+                    self._set_timer()
+
+    async def _flush(self) -> None:
+        waiting = list(self._pending)
+        for start in range(0, len(waiting), FLUSH_MAX):
+            items = [Advance(*key, *self._pending.pop(key)) for key in waiting[start : start + FLUSH_MAX]]
+            started = time.monotonic()
+            try:
+                advanced = await self._database.write(partial(advance, self._sql, items, {}))
+            except Exception as error:  # whatever it is, the advances are not lost
+                unexpected = None if isinstance(error, StoreError) else error
+                log.warning("cursors_not_written", error=str(error), count=len(items), exc_info=unexpected)
+                self._failures += 1
+                for item in items:
+                    self._keep(item)
+                return
+            self._sizes.observe(len(items))
+            self._taken.observe(time.monotonic() - started)
+            self.on_moved(advanced.changes)
 
     async def mark_read(self, user_id: str, conversation_id: str, seq: int) -> tuple[int, int]:
-        """Move the read cursor now; where it is and how much is unread, as committed."""
+        """Moves the read cursor at once. Returns the committed cursor and unread count."""
         item = Advance(conversation_id, user_id, seq, seq)
-        marked = await self._database.change(partial(mark_read, self._sql, item, {}))
+        marked = await self._database.change_and_publish(partial(mark_read, self._sql, item, {}), self._marked)
         if marked is None:
             raise NexoError("conversation_not_found")
-        if self.tell is not None and marked.changes:
-            self.tell(marked.changes)
         return marked.read_seq, marked.unread
 
+    def _marked(self, marked: ReadMark | None) -> None:
+        if marked is not None:
+            self.on_moved(marked.changes)
+
     async def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
         await self.flush()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        async with self._flushing:  # so no job is writing
+            if self._timer is not None:
+                self._timer.cancel()
+            await self._background.stop()

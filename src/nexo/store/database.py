@@ -1,4 +1,4 @@
-"""Opening a database: the engine for a URL, its ways of saying things, and a leased id generator."""
+"""An open database: its engine, its phrases of SQL, and a leased id generator."""
 
 from __future__ import annotations
 
@@ -7,43 +7,23 @@ import contextlib
 import os
 import secrets
 import socket
-import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import structlog
 
+from nexo.background import Background, Running
 from nexo.config import Config, StoreUrl
 from nexo.errors import NexoError
-from nexo.ids import COUNTER_MAX, IdGenerator, now_ms
+from nexo.ids import Lease, LeasedIds, now_ms, uptime_s
 from nexo.store import leases
-from nexo.store.engine import CommitUnknown, Conflict, DiskFull, Engine, MakeScript, StoreError, Transient, write
-from nexo.store.leases import Lease
-from nexo.store.mysql import MysqlDriver
-from nexo.store.postgres import PostgresDriver
-from nexo.store.server import ServerEngine
-from nexo.store.sql import Sql
-from nexo.store.sqlite import SqliteEngine
+from nexo.store.engine import CommitUnknown, Conflict, DiskFull, MakeScript, StoreError, Transient, write
+from nexo.store.engines.registry import engine_kind
 
 log = structlog.get_logger()
 T = TypeVar("T")
 
-
-def make_engine(url: StoreUrl, config: Config) -> Engine:
-    store = config.store
-    if url.engine == "sqlite":
-        return SqliteEngine(url.path, reader_threads=store.reader_threads, lock_timeout_ms=store.lock_timeout_ms)
-    target = {"host": url.host, "port": url.port, "user": url.user, "password": url.password, "database": url.database}
-    target = {key: value for key, value in target.items() if value} | url.params
-    if url.engine == "mysql":
-        return ServerEngine(
-            MysqlDriver(target, pool_size=store.pool_size, lock_timeout_ms=store.lock_timeout_ms),
-            store.lock_timeout_ms,
-        )
-    return ServerEngine(
-        PostgresDriver(target, pool_size=store.pool_size, lock_timeout_ms=store.lock_timeout_ms),
-        store.lock_timeout_ms,
-    )
+CHANGES_END_S = 5.0  # how long closing waits for changes in progress
 
 
 def _refusal(error: StoreError) -> NexoError:
@@ -54,78 +34,37 @@ def _refusal(error: StoreError) -> NexoError:
         detail = "The database cannot be reached, or does not answer in time"
         return NexoError("server_busy", detail, retry_after_ms=1000)
     if isinstance(error, CommitUnknown):
-        return NexoError("internal_error", "The database went away while it was writing: look before you try again")
+        detail = "The connection to the database was lost during a write: check the result before you try again"
+        return NexoError("internal_error", detail)
     return NexoError("internal_error")
 
 
-def _uptime_s() -> float:
-    """Goes on while this process or the whole machine sleeps, and never back."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME if hasattr(time, "CLOCK_BOOTTIME") else time.CLOCK_MONOTONIC)
-
-
-class LeasedIds(IdGenerator):
-    """The id generator of this process; its node number is leased while the database is open."""
-
-    def __init__(self, lease: Lease, asked_at: float, holder: str, ask_again: Callable[[], None]) -> None:
-        """`ask_again` is called, in whatever thread, when the lease is over before it was renewed."""
-        super().__init__(lease.node, lease.used_ms)
-        self.holder = holder
-        self._ask_again = ask_again
-        self.extend(lease, asked_at)
-
-    def extend(self, lease: Lease, asked_at: float) -> None:
-        """The same number for some more time, or another one after the old one was lost. The time counts from
-        when it was asked for: the answer may have been read much later."""
-        with self._lock:
-            self.node = lease.node
-            self._set_node(lease.node)
-            self._until_ms = lease.until_ms
-            self._ends_at = asked_at + leases.LEASE_S
-
-    def move(self, lease: Lease, asked_at: float) -> None:
-        with self._lock:
-            if lease.used_ms >= self._last_ms:
-                self._last_ms, self._counter = lease.used_ms, COUNTER_MAX
-        self.extend(lease, asked_at)
-
-    @property
-    def clock_ms(self) -> int:
-        """What the next id would show."""
-        return max(self._clock(), self._last_ms)
-
-    def take(self, count: int) -> list[int]:
-        """Raises NexoError("server_busy") when somebody else may hold this number by now: this process stood still,
-        could not reach the database for too long, or its clock was put forward."""
-        # what is borrowed from the future is a millisecond per 4096 ids
-        if _uptime_s() >= self._ends_at or self.clock_ms + count >= self._until_ms:
-            self._ask_again()
-            raise NexoError("server_busy", "The lease for message ids has to be renewed", retry_after_ms=500)
-        return super().take(count)
-
-
 class Database:
-    """One open database: what scripts are run on."""
+    """One open database, on which scripts run."""
 
-    def __init__(self, url: StoreUrl, config: Config) -> None:
+    def __init__(self, url: StoreUrl, config: Config, background: Background) -> None:
         self.url = url
-        self.engine = make_engine(url, config)
-        self.sql = Sql(self.engine.name)
+        self.kind = engine_kind(url)
+        self.engine = self.kind.make_engine(url, config)
+        self.sql = self.kind.sql
         self.ids: LeasedIds
-        self._renewal: asyncio.Task[None] | None = None
+        self._background = background
+        self._renewal: Running | None = None
         self._renew_now = asyncio.Event()
+        self._changes: set[asyncio.Task[Any]] = set()  # in progress, with or without a caller
 
     async def open(self) -> None:
         holder = f"{socket.gethostname()[:30]}:{os.getpid()}:{secrets.token_hex(6)}"
         try:
             await self.engine.start()
-            asked_at = _uptime_s()
+            asked_at = uptime_s()
             lease = await self._take_node(holder)
         except BaseException:
             await self.engine.stop()
             raise
         loop = asyncio.get_running_loop()
-        self.ids = LeasedIds(lease, asked_at, holder, lambda: _tell(loop, self._renew_now))
-        self._renewal = asyncio.create_task(self._renew())
+        self.ids = LeasedIds(lease, asked_at + leases.LEASE_S, holder, lambda: _set_event(loop, self._renew_now))
+        self._renewal = self._background.serve("node_lease", self._renew)
 
     async def _take_node(self, holder: str, clock_ms: int = 0) -> Lease:
         while True:
@@ -135,9 +74,10 @@ class Database:
                 continue
 
     async def close(self) -> None:
+        if self._changes:
+            await asyncio.wait(self._changes, timeout=CHANGES_END_S)
         if self._renewal is not None:
-            self._renewal.cancel()
-            await asyncio.gather(self._renewal, return_exceptions=True)
+            await self._renewal.stop()
             ids = self.ids
             last_ms = max(ids.last_ms, now_ms())
             try:
@@ -153,14 +93,35 @@ class Database:
         return await self.engine.read(make)
 
     async def change(self, make: MakeScript[T]) -> T:
-        """As `write`, for callers above the store: they learn what a client may be told. A Conflict is
-        left to them; they know what it means."""
+        """As `write`, for callers above the store: raises errors that a client may see. A Conflict is passed on,
+        because its meaning depends on the caller."""
         try:
             return await self.write(make)
         except Conflict:
             raise
         except StoreError as error:
             raise _refusal(error) from error
+
+    async def change_and_publish(self, make: MakeScript[T], publish: Callable[[T], None]) -> T:
+        """As `change`; `publish` gets the result after the commit, also when the caller is cancelled meanwhile."""
+        task = asyncio.get_running_loop().create_task(self._change_and_publish(make, publish))
+        self._changes.add(task)
+        task.add_done_callback(self._change_ended)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(_report_failure)
+            raise
+
+    async def _change_and_publish(self, make: MakeScript[T], publish: Callable[[T], None]) -> T:
+        result = await self.change(make)
+        publish(result)
+        return result
+
+    def _change_ended(self, task: asyncio.Task[Any]) -> None:
+        self._changes.discard(task)
+        if not task.cancelled():
+            task.exception()  # a caller that was cancelled does not ask for it
 
     async def look(self, make: MakeScript[T]) -> T:
         """As `read`, for callers above the store."""
@@ -182,20 +143,30 @@ class Database:
             except StoreError as error:
                 log.warning("node_lease_not_renewed", error=str(error))
                 pause_s = leases.RETRY_S
+            except Exception:
+                self._renew_now.set()  # the next run does not wait
+                raise
 
     async def _renew_once(self, ids: LeasedIds) -> None:
-        asked_at = _uptime_s()
+        asked_at = uptime_s()
         clock_ms = ids.clock_ms
         lease = await self.write(lambda: leases.renew_node(self.sql, ids.node, ids.holder, clock_ms))
         if lease is not None:
-            ids.extend(lease, asked_at)
+            ids.extend(lease, asked_at + leases.LEASE_S)
             return
-        asked_at, old = _uptime_s(), ids.node
-        ids.move(await self._take_node(ids.holder, clock_ms), asked_at)
+        asked_at, old = uptime_s(), ids.node
+        ids.move(await self._take_node(ids.holder, clock_ms), asked_at + leases.LEASE_S)
         log.warning("node_lease_lost", old=old, new=ids.node)
 
 
-def _tell(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> None:
-    """From any thread."""
-    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+def _report_failure(task: asyncio.Task[Any]) -> None:
+    """Log the unexpected error of a change whose caller does not wait for it any more."""
+    error = None if task.cancelled() else task.exception()
+    if error is not None and not isinstance(error, NexoError | StoreError):
+        log.error("change_failed", exc_info=error)
+
+
+def _set_event(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> None:
+    """Set an event from any thread."""
+    with contextlib.suppress(RuntimeError):  # the loop is closed: no task waits any more
         loop.call_soon_threadsafe(event.set)

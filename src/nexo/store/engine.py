@@ -1,9 +1,9 @@
-"""How SQL is run: scripts, and what an engine does with them.
+"""How SQL is run: scripts, and the engines that run them.
 
-A script is a generator that yields statements and gets their rows. It holds the logic of a transaction
-once, for every engine: SQLite runs it in a thread (one hop per transaction, not per statement), the
-servers' drivers await each statement. Scripts do no I/O of their own and may be run again from the
-start after a transient failure, so they must not leave traces outside the database.
+A script is a generator that yields statements and gets their rows. It holds the logic of a transaction once, for every
+engine: SQLite runs it in a thread (one hop per transaction, not per statement), the drivers of servers await each
+statement. Scripts do no I/O of their own. After a transient failure they run again from the start, so they must not
+change anything outside the database.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from nexo.metrics.families import Sample
 
-UNKNOWN_GIVE_UP_S = 30.0  # for a look at what became of a commit: longer than a server takes to restart
+UNKNOWN_GIVE_UP_S = 30.0  # to find out whether a commit was written: longer than a server takes to restart
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -25,12 +25,13 @@ T_co = TypeVar("T_co", covariant=True)
 
 class Mode(IntEnum):
     ROWS = 0  # all rows
-    DO = 1  # nothing comes back
+    DO = 1  # no result
     MANY = 2  # the statement once per parameter tuple
     EACH = 3  # first row (or None) per parameter tuple; SQLite only, where a round trip costs nothing
-    NOW = 4  # the clock that counts here, in milliseconds
-    PROOF = 5  # did an earlier attempt of this script commit after all?
-    MARK = 6  # a value that is another one as soon as somebody else has written; SQLite only
+    NOW = 4  # the time in milliseconds, by the clock of the database
+    PROOF = 5  # whether an earlier attempt of this script was committed
+    MARK = 6  # a value that differs once another script or process has written, and the time; SQLite only
+    ALL = 7  # several statements, each once per parameter tuple; returns as MARK; SQLite only
 
 
 class Stmt(NamedTuple):
@@ -56,30 +57,32 @@ def many(sql: str, params: Sequence[Sequence[Any]]) -> Stmt:
 
 
 def proof(sql: str, *params: Any) -> Stmt:
-    """Yields True when the connection was lost while the last attempt committed, and the query finds
-    what it wrote. Ask after taking the lock, which waits for a commit still on its way. A script that
+    """Returns a statement that yields True when the connection was lost during the commit of the last attempt, and the
+    query finds what it wrote. To be asked after taking the lock, which waits for a commit in progress. A script that
     does not ask must be harmless to run twice."""
     return Stmt(sql, params, Mode.PROOF)
 
 
+Part = tuple[str, Sequence[Sequence[Any]]]  # a statement and its parameter tuples
+
 NOW = Stmt("", (), Mode.NOW)
-MARK = Stmt("PRAGMA data_version", (), Mode.MARK)
+MARK = Stmt("", (), Mode.MARK)
 
 
 class StoreError(Exception):
-    """The database could not do it. Never shown to clients as it is."""
+    """The database could not do it. Its text is never shown to clients."""
 
 
 class Transient(StoreError):
-    """Nothing was written; the same again may work (deadlock, lock timeout, lost connection)."""
+    """Nothing was written; another attempt may work (deadlock, lock timeout, lost connection)."""
 
 
 class DiskFull(Transient):
-    """There is no room where the database keeps its files. Tried again like the others: somebody may make some."""
+    """The disk of the database is full. Tried again like other transient failures: an operator may free space."""
 
 
 class CommitUnknown(StoreError):
-    """The connection was lost while committing: written or not, only a look tells."""
+    """The connection was lost during a commit: only a query can show whether it was written."""
 
 
 class Conflict(StoreError):
@@ -91,27 +94,29 @@ class Engine(Protocol):
     that changes nothing and sees committed data only (at least everything committed before the call)."""
 
     name: str
+    committed_at: float  # `time.monotonic()` of the last commit; of the start before there was one
+    batches_ready: int  # how many batches the committer hands over before the first of them is answered
 
     async def start(self) -> None: ...
 
     async def stop(self) -> None: ...
 
     async def write_once(
-        self, make: MakeScript[T], uncertain: bool = False, committed: Callable[[], None] | None = None
+        self, make: MakeScript[T], uncertain: bool = False, committed: Callable[[T], None] | None = None
     ) -> T:
-        """One attempt. Raises Transient, CommitUnknown, Conflict; any other error rolls back.
-        `uncertain` says that an earlier attempt ended in CommitUnknown. `committed` is called, on any
-        thread, after the commit and before the next script begins."""
+        """Runs one attempt. Raises Transient, CommitUnknown, Conflict; any other error rolls back.
+        `uncertain`: an earlier attempt ended in CommitUnknown. `committed` is called with
+        the result, on any thread, after the commit and before the next script begins."""
         ...
 
     async def read(self, make: MakeScript[T]) -> T: ...
 
     def samples(self) -> Iterable[Sample]:
-        """What it measured."""
+        """Returns its metrics."""
 
 
 def failure_word(error: BaseException) -> str:
-    """For the metrics; refusals and the like are no failures, and have none."""
+    """Returns the label of a failure in the metrics; empty for refusals, which are no failures."""
     if isinstance(error, Transient):
         return "transient"
     if isinstance(error, CommitUnknown):
@@ -124,8 +129,8 @@ def failure_word(error: BaseException) -> str:
 async def write(engine: Engine, make: MakeScript[T], tries: int = 6) -> T:
     """Run a transaction until it is done: transient failures are repeated with growing pauses.
 
-    Transient, in the end, means that surely nothing was written. After a commit of unknown end that could
-    not be said, so it is looked for longer, and at last CommitUnknown is raised.
+    A raised Transient means that nothing was written. After a commit with an unknown result this is not certain, so
+    attempts continue for longer, and CommitUnknown is raised in the end.
     """
     attempt = 0
     unknown_since: float | None = None

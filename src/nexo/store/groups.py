@@ -1,7 +1,7 @@
-"""Groups: every change under the conversation's lock, each told by an event with its own seq.
+"""Changes of groups: each under the conversation's lock, each published as an event with its own seq.
 
-A script here is run once more when the connection was lost while it committed; the id of its event, made
-beforehand, tells whether the first run counted (`Change.done_before`).
+A script is run once more when the connection was lost during its commit; the id of its event, made beforehand, shows
+whether the first run was committed (`Change.done_before`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ from nexo.core.model import (
     ROLE_NAMES,
     Conversation,
     ConversationStatus,
-    Group,
-    GroupMember,
-    JoinRequest,
     Kind,
     Member,
     MemberStatus,
@@ -27,20 +24,17 @@ from nexo.core.model import (
 )
 from nexo.core.unread import close_span, open_span
 from nexo.errors import NexoError
-from nexo.ids import group_conversation_id, group_of, is_user_id
-from nexo.ports import Audience, Listener
+from nexo.ids import group_conversation_id, is_user_id
 from nexo.store import rows
+from nexo.store.accounts import blockers
 from nexo.store.conversations import append_event, lock_conversation, lock_member, lock_members, save_conversation
 from nexo.store.engine import NOW, Conflict, Script, Stmt, do, proof
 from nexo.store.engine import rows as query
+from nexo.store.files.uses import set_avatar
+from nexo.store.group_reading import read_managers
 from nexo.store.sql import Sql
 
 INSERT_ROWS = 200
-NEWCOMER_MS = 30_000  # by then an instance has heard of who came in, or knows that it has missed something
-_GROUP = (
-    "g.group_id,g.name,g.introduction,g.announcement,g.avatar,g.group_type,g.creator_id,g.owner_id,g.join_policy,"
-    "g.extra,c.status,c.member_count,c.mute_until,g.created_at"
-)
 _MEMBER_STATE = (
     "role",
     "status",
@@ -56,13 +50,14 @@ _MEMBER_STATE = (
     "last_own_seq",
     "mention_unread",
     "at_all_base",
+    "deleted_above",
     "muted_until",
 )
 
 
 class Changed(NamedTuple):
-    """What a change did: the event that tells of it (none when there was nothing to do), and whom it
-    let in, kept out or found already there."""
+    """The result of a change: its event (None when there was nothing to do), the added users, and the users that were
+    skipped with the reasons."""
 
     event: Message | None = None
     added: list[str] = []  # noqa: RUF012 - never changed
@@ -80,17 +75,17 @@ class Change:
         self.event_id = event_id
         self.now_ms = 0
         self.conversation: Conversation
-        self.memo: Changed | None = None  # what an earlier attempt was about to commit
+        self.memo: Changed | None = None  # the result of an earlier attempt, which may be committed
 
     def open(self) -> Script[bool]:
-        """Take the lock. True: an earlier attempt of this change is committed already."""
+        """Takes the lock. Returns True if an earlier attempt of this change is committed already."""
         conversation = yield from lock_conversation(self.sql, group_conversation_id(self.group_id))
         if conversation is None:
             raise NexoError("group_not_found")
+        self.conversation = conversation
         if self.memo is not None and (yield proof("SELECT 1 FROM messages WHERE server_msg_id=?", self.event_id)):
             return True
         policy.check_open(conversation)
-        self.conversation = conversation
         self.now_ms = yield NOW
         return False
 
@@ -101,7 +96,7 @@ class Change:
         return member
 
     def actor_and(self, user_id: str) -> Script[tuple[Member, Member]]:
-        """The actor and the member they act on, who must be one."""
+        """Returns the actor and the member they act on; raises unless both are members."""
         found = yield from lock_members(self.sql, self.conversation.id, [self.actor_id, user_id])
         actor, target = found.get(self.actor_id), found.get(user_id)
         if actor is None or actor.status != MemberStatus.NORMAL:
@@ -138,10 +133,12 @@ def save_member(member: Member, left_at: int | None) -> Script[None]:
 
 
 def existing_users(sql: Sql, user_ids: list[str]) -> Script[set[str]]:
+    """Returns the users among these whose accounts exist and are not closed."""
     found: set[str] = set()
     for start in range(0, len(user_ids), 500):
         chosen = sql.one_of("user_id", user_ids[start : start + 500])
-        found.update(row[0] for row in (yield query(f"SELECT user_id FROM users WHERE {chosen.sql}", *chosen.params)))
+        statement = f"SELECT user_id FROM users WHERE {chosen.sql} AND deleted_at=0"
+        found.update(row[0] for row in (yield query(statement, *chosen.params)))
     return found
 
 
@@ -154,15 +151,18 @@ class NewGroup(NamedTuple):
     introduction: str
     join_policy: str
     extra: str | None
+    group_type: int
     event_id: int
 
 
 def create(sql: Sql, new: NewGroup) -> Script[Message]:
-    """The group, its founders and event 101, all at once: there is nothing to lock yet."""
+    """Creates a group, its members and event 101 in one transaction. Returns the event."""
     people = [new.creator_id, *new.member_ids]
     found = yield from existing_users(sql, people)
     if unknown := [user_id for user_id in people if user_id not in found]:
         raise NexoError("user_not_found", f"There is no user {', '.join(unknown[:20])}", user_ids=unknown)
+    if refusing := sorted((yield from blockers(sql, new.creator_id, new.member_ids))):
+        raise NexoError("blocked", f"Blocked by {', '.join(refusing[:20])}", user_ids=refusing)
     now_ms = yield NOW
     name = group_conversation_id(new.group_id)
     insert = sql.insert_ignore(
@@ -171,16 +171,18 @@ def create(sql: Sql, new: NewGroup) -> Script[Message]:
     yield do(insert, name, int(Kind.GROUP), len(people), now_ms)
     conversation = yield from lock_conversation(sql, name)
     assert conversation is not None
-    if conversation.head_seq:  # an earlier attempt was committed after all, or the id is somebody else's
+    if conversation.head_seq:  # an earlier attempt was committed, or the id belongs to another group
         found_event = yield query(
             f"SELECT {rows.columns(rows.MESSAGE)} FROM messages WHERE server_msg_id=?", new.event_id
         )
         if not found_event:
             raise Conflict(f"the group id {new.group_id} is taken")
         return rows.message(found_event[0], name)
+    if new.avatar:
+        yield from set_avatar(sql, f"g:{new.group_id}", new.creator_id, new.avatar)
     yield do(
         "INSERT INTO chat_groups (group_id,conv,name,introduction,avatar,creator_id,owner_id,join_policy,extra,"
-        "created_at,updated_at) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+        "group_type,created_at,updated_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
         new.group_id,
         conversation.id,
         new.name,
@@ -190,6 +192,7 @@ def create(sql: Sql, new: NewGroup) -> Script[Message]:
         new.creator_id,
         new.join_policy,
         new.extra,
+        new.group_type,
         now_ms,
         now_ms,
     )
@@ -217,18 +220,26 @@ def _insert_members(
         yield do(f"INSERT INTO members ({names}) VALUES {marks}", *values)
 
 
-def _let_in(change: Change, user_ids: list[str], max_members: int, skipped: list[tuple[str, str]]) -> Script[Changed]:
-    """Open a span for each at event 102. Who is there already is skipped."""
+def let_in(
+    change: Change, user_ids: list[str], max_members: int, *, is_invited: bool = False, inviter: str = ""
+) -> Script[Changed]:
+    """Opens a span for each user at event 102. Members are skipped, and users who have blocked the member that
+    invites them. `inviter` is stored as such, if it is not the actor."""
     sql, conversation = change.sql, change.conversation
-    possible = [user_id for user_id in user_ids if is_user_id(user_id)]  # a driver might choke on the others
+    inviter = inviter or change.actor_id
+    possible = [user_id for user_id in user_ids if is_user_id(user_id)]  # a driver may refuse malformed ids
     known = yield from existing_users(sql, possible)
     rows_found = yield from lock_members(sql, conversation.id, possible)
+    refusing = (yield from blockers(sql, change.actor_id, possible)) if is_invited else set()
     added: list[str] = []
+    skipped: list[tuple[str, str]] = []
     for user_id in user_ids:
         if user_id not in known:
             skipped.append((user_id, "user_not_found"))
         elif user_id in rows_found and rows_found[user_id].status == MemberStatus.NORMAL:
             skipped.append((user_id, "already_member"))
+        elif user_id in refusing:
+            skipped.append((user_id, "blocked"))
         else:
             added.append(user_id)
     if not added:
@@ -237,9 +248,9 @@ def _let_in(change: Change, user_ids: list[str], max_members: int, skipped: list
         raise NexoError("group_full", f"A group has at most {max_members} members")
     from_seq = conversation.head_seq + 1
     fresh = [user_id for user_id in added if user_id not in rows_found]
-    yield from _insert_members(conversation, fresh, {}, change.actor_id, from_seq, change.now_ms)
+    yield from _insert_members(conversation, fresh, {}, inviter, from_seq, change.now_ms)
     for user_id in sorted(set(added) - set(fresh)):
-        yield from _readmit(conversation, rows_found[user_id], from_seq, change)
+        yield from _readmit(conversation, rows_found[user_id], from_seq, change, inviter)
     chosen = sql.one_of("user_id", added)
     yield do(f"DELETE FROM join_requests WHERE group_id=? AND {chosen.sql}", change.group_id, *chosen.params)
     conversation.member_count += len(added)
@@ -248,8 +259,8 @@ def _let_in(change: Change, user_ids: list[str], max_members: int, skipped: list
     return (yield from change.finish(MsgType.JOINED, content, added, skipped))
 
 
-def _readmit(conversation: Conversation, member: Member, from_seq: int, change: Change) -> Script[None]:
-    """The old span becomes history; muting outlives leaving."""
+def _readmit(conversation: Conversation, member: Member, from_seq: int, change: Change, inviter: str) -> Script[None]:
+    """Moves the old span to `member_spans` and opens a new one. Muting continues after leaving."""
     yield do(
         "INSERT INTO member_spans (conv,user_id,from_seq,to_seq) VALUES (?,?,?,?)",
         member.conv,
@@ -264,14 +275,14 @@ def _readmit(conversation: Conversation, member: Member, from_seq: int, change: 
     yield do(
         "UPDATE members SET joined_at=?,inviter_id=? WHERE conv=? AND user_id=?",
         change.now_ms,
-        "" if member.user_id == change.actor_id else change.actor_id,
+        "" if member.user_id == inviter else inviter,
         member.conv,
         member.user_id,
     )
 
 
-def _see_out(change: Change, member: Member, status: MemberStatus) -> Script[None]:
-    """Close the span at the event that is about to be appended."""
+def close_membership(change: Change, member: Member, status: MemberStatus) -> Script[None]:
+    """Closes the span at the event that is appended next."""
     conversation = change.conversation
     member.status, member.role = status, Role.MEMBER
     close_span(member, conversation, conversation.head_seq + 1)
@@ -285,27 +296,35 @@ def _join_policy(group_id: str) -> Script[str]:
     return str(join_policy)
 
 
-class Joined(NamedTuple):
+class JoinResult(NamedTuple):
     status: str
     changed: Changed
+    managers: list[str] = []  # noqa: RUF012 - to be notified of a new request
+    at: int = 0
 
 
-def join(change: Change, message: str, max_members: int) -> Script[Joined]:
+def join(change: Change, message: str, max_members: int) -> Script[JoinResult]:
     if (yield from change.open()):
-        return Joined("joined", change.done_before())
+        return JoinResult("joined", change.done_before())
     member = yield from lock_member(change.sql, change.conversation.id, change.actor_id)
     if member is not None and member.status == MemberStatus.NORMAL:
-        return Joined("joined", Changed())
+        return JoinResult("joined", Changed())
     join_policy = yield from _join_policy(change.group_id)
     if join_policy == "invite":
         raise NexoError("no_permission", "One joins this group by invitation only")
     if join_policy == "approval":
-        insert = change.sql.insert_ignore(
-            "join_requests", ("group_id", "user_id", "message", "created_at"), ("group_id", "user_id")
+        key = (change.group_id, change.actor_id)
+        if (yield query("SELECT 1 FROM join_requests WHERE group_id=? AND user_id=?", *key)):
+            return JoinResult("pending", Changed())
+        yield do(
+            "INSERT INTO join_requests (group_id,user_id,message,created_at) VALUES (?,?,?,?)",
+            *key,
+            message,
+            change.now_ms,
         )
-        yield do(insert, change.group_id, change.actor_id, message, change.now_ms)
-        return Joined("pending", Changed())
-    return Joined("joined", (yield from _let_in(change, [change.actor_id], max_members, [])))
+        managers = yield from read_managers(change.conversation.id)
+        return JoinResult("pending", Changed(), managers, change.now_ms)
+    return JoinResult("joined", (yield from let_in(change, [change.actor_id], max_members)))
 
 
 def decide_join(change: Change, user_id: str, accept: bool, max_members: int) -> Script[Changed]:
@@ -314,14 +333,14 @@ def decide_join(change: Change, user_id: str, accept: bool, max_members: int) ->
     policy.check_manager((yield from change.actor()))
     found = yield query("SELECT 1 FROM join_requests WHERE group_id=? AND user_id=?", change.group_id, user_id)
     if not found:
-        if change.memo is not None:  # this very refusal was committed unheard
+        if change.memo is not None:  # this refusal was committed without an answer
             return change.memo
         raise NexoError("join_request_not_found")
     yield do("DELETE FROM join_requests WHERE group_id=? AND user_id=?", change.group_id, user_id)
     if not accept:
         change.memo = Changed()
         return change.memo
-    return (yield from _let_in(change, [user_id], max_members, []))
+    return (yield from let_in(change, [user_id], max_members))
 
 
 def invite(change: Change, user_ids: list[str], max_members: int) -> Script[Changed]:
@@ -329,7 +348,7 @@ def invite(change: Change, user_ids: list[str], max_members: int) -> Script[Chan
         return change.done_before()
     join_policy = yield from _join_policy(change.group_id)
     policy.check_may_invite((yield from change.actor()), join_policy)
-    return (yield from _let_in(change, user_ids, max_members, []))
+    return (yield from let_in(change, user_ids, max_members, is_invited=True))
 
 
 def leave(change: Change) -> Script[Changed]:
@@ -337,7 +356,7 @@ def leave(change: Change) -> Script[Changed]:
         return change.done_before()
     member = yield from change.actor()
     policy.check_may_leave(member)
-    yield from _see_out(change, member, MemberStatus.LEFT)
+    yield from close_membership(change, member, MemberStatus.LEFT)
     return (yield from change.finish(MsgType.LEFT, {"user_id": change.actor_id}))
 
 
@@ -346,7 +365,7 @@ def remove(change: Change, user_id: str) -> Script[Changed]:
         return change.done_before()
     actor, target = yield from change.actor_and(user_id)
     policy.check_may_act_on(actor, target)
-    yield from _see_out(change, target, MemberStatus.REMOVED)
+    yield from close_membership(change, target, MemberStatus.REMOVED)
     return (yield from change.finish(MsgType.REMOVED, {"user_ids": [user_id], "by": change.actor_id}))
 
 
@@ -379,7 +398,7 @@ def set_role(change: Change, user_id: str, role: Role) -> Script[Changed]:
 
 
 def mute(change: Change, user_id: str | None, duration_s: int) -> Script[Changed]:
-    """One member, or all but owner and admins."""
+    """Mutes one member, or all but owner and admins."""
     if (yield from change.open()):
         return change.done_before()
     until = duration_s if duration_s in (0, MUTED_FOREVER) else change.now_ms + duration_s * 1000
@@ -393,10 +412,13 @@ def mute(change: Change, user_id: str | None, duration_s: int) -> Script[Changed
     return (yield from change.finish(MsgType.MUTED, {"user_id": user_id, "until": until}))
 
 
-def update(change: Change, changes: dict[str, str]) -> Script[Changed]:
+def update(change: Change, changes: dict[str, Any], shown: dict[str, Any]) -> Script[Changed]:
+    """Writes `changes` by the names of columns; `shown` is what the event has of them."""
     if (yield from change.open()):
         return change.done_before()
     policy.check_manager((yield from change.actor()))
+    if "avatar" in changes:
+        yield from set_avatar(change.sql, f"g:{change.group_id}", change.actor_id, changes["avatar"])
     assignments = ",".join(f"{name}=?" for name in changes)
     yield do(
         f"UPDATE chat_groups SET {assignments},updated_at=? WHERE group_id=?",
@@ -404,11 +426,11 @@ def update(change: Change, changes: dict[str, str]) -> Script[Changed]:
         change.now_ms,
         change.group_id,
     )
-    return (yield from change.finish(MsgType.GROUP_UPDATED, {"changes": changes, "by": change.actor_id}))
+    return (yield from change.finish(MsgType.GROUP_UPDATED, {"changes": shown, "by": change.actor_id}))
 
 
 def dismiss(change: Change, *, delete: bool) -> Script[Changed]:
-    """Close the group for everybody with one row: spans end at `closed_seq`, the last seq there will be."""
+    """Closes the group for all members with one row: spans end at `closed_seq`, its last seq."""
     name = group_conversation_id(change.group_id)
     conversation = yield from lock_conversation(change.sql, name)
     if conversation is not None and delete:
@@ -420,7 +442,7 @@ def dismiss(change: Change, *, delete: bool) -> Script[Changed]:
             change.memo = Changed()
             return change.memo
         if conversation.status == ConversationStatus.DELETED and change.memo == Changed():
-            return change.memo  # just that was committed unheard
+            return change.memo  # this deletion was committed without an answer
     if (yield from change.open()):
         return change.done_before()
     policy.check_owner((yield from change.actor()))
@@ -428,91 +450,3 @@ def dismiss(change: Change, *, delete: bool) -> Script[Changed]:
     change.conversation.member_epoch += 1
     yield do("UPDATE chat_groups SET status=1,updated_at=? WHERE group_id=?", change.now_ms, change.group_id)
     return (yield from change.finish(MsgType.DISMISSED, {"by": change.actor_id}))
-
-
-# -- reading -----------------------------------------------------------------------------------------
-
-
-def read_group(group_id: str) -> Script[Group]:
-    found = yield query(
-        f"SELECT {_GROUP} FROM chat_groups g JOIN conversations c ON c.id=g.conv WHERE g.group_id=?", group_id
-    )
-    if not found:
-        raise NexoError("group_not_found")
-    return _group(found[0])
-
-
-def _group(row: Any) -> Group:
-    group_id, name, introduction, announcement, *rest = row
-    return Group(group_id, name, introduction, announcement or "", *rest)
-
-
-def groups_of(user_id: str) -> Script[list[Group]]:
-    """The groups a user is in now; dismissed ones are over."""
-    found = yield query(
-        f"SELECT {_GROUP} FROM members m JOIN conversations c ON c.id=m.conv JOIN chat_groups g ON g.conv=c.id "
-        "WHERE m.user_id=? AND m.status=0 AND c.status=0 ORDER BY m.conv",
-        user_id,
-    )
-    return [_group(row) for row in found]
-
-
-def read_role(group_id: str, user_id: str) -> Script[Member]:
-    """The caller's own row, if they are a member now."""
-    found = yield query(
-        f"SELECT {rows.columns(rows.MEMBER, 'm')} FROM chat_groups g LEFT JOIN members m "
-        "ON m.conv=g.conv AND m.user_id=? WHERE g.group_id=?",
-        user_id,
-        group_id,
-    )
-    if not found:
-        raise NexoError("group_not_found")
-    row = tuple(found[0])
-    if row[0] is None or row[rows.MEMBER.index("status")] != MemberStatus.NORMAL:
-        raise NexoError("not_group_member")
-    return Member(*row)
-
-
-def read_members(group_id: str, user_id: str, after: str, limit: int) -> Script[tuple[list[GroupMember], bool]]:
-    """A page of members in the order of their ids; for members only."""
-    me = yield from read_role(group_id, user_id)
-    found = yield query(
-        "SELECT m.user_id,m.role,u.nickname,m.group_nickname,m.joined_at,m.muted_until FROM members m "
-        "JOIN users u ON u.user_id=m.user_id WHERE m.conv=? AND m.user_id>? AND m.status=0 "
-        "ORDER BY m.user_id LIMIT ?",
-        me.conv,
-        after,
-        limit + 1,
-    )
-    return [GroupMember(*row) for row in found[:limit]], len(found) > limit
-
-
-def read_join_requests(group_id: str, user_id: str) -> Script[list[JoinRequest]]:
-    policy.check_manager((yield from read_role(group_id, user_id)))
-    found = yield query(
-        "SELECT user_id,message,created_at FROM join_requests WHERE group_id=? ORDER BY created_at,user_id LIMIT 200",
-        group_id,
-    )
-    return [JoinRequest(*row) for row in found]
-
-
-def audience(conversation_id: str) -> Script[Audience]:
-    """Who is in a conversation now, what each may see of its past, and how they want to be told."""
-    now_ms = yield NOW
-    found = yield query(
-        "SELECT c.member_epoch,m.user_id,m.from_seq,m.recv_msg_opt,m.blocked,m.has_past,m.conv,m.joined_at "
-        "FROM conversations c JOIN members m ON m.conv=c.id WHERE c.conversation_id=? AND m.status=0",
-        conversation_id,
-    )
-    past: dict[str, list[tuple[int, int]]] = {}
-    if any(row[5] for row in found):
-        for user_id, low, high in (
-            yield query("SELECT user_id,from_seq,to_seq FROM member_spans WHERE conv=?", found[0][6])
-        ):
-            past.setdefault(user_id, []).append((low, high))
-    listeners = {
-        row[1]: Listener(row[2], row[3], bool(row[4]), tuple(past.get(row[1], ())) if row[5] else ()) for row in found
-    }
-    since_ms = now_ms - NEWCOMER_MS if group_of(conversation_id) is not None else now_ms
-    newcomers = {row[1]: now_ms - row[7] for row in found if since_ms < row[7] <= now_ms}
-    return Audience(found[0][0] if found else 0, listeners, newcomers)

@@ -1,34 +1,39 @@
 """Reading one conversation: by range, by list, backwards; and who has read a message.
 
-Every script here asks the visibility gate (`open_view`) first and shows only what lies in its ranges.
+Every script here asks the visibility gate (`open_view`) first and shows only what lies in its ranges, completed for the
+reader (`reader_view.complete`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
-from nexo.core.content import quote_text
-from nexo.core.model import Conversation, Member, Message, MessageStatus, Page, Quote, Receipts
-from nexo.core.visibility import Ranges, clip, is_visible
+from nexo.core.model import Conversation, Member, MemberStatus, Message, Page, Receipts
+from nexo.core.unread import countable_sql
+from nexo.core.visibility import Ranges, clip, is_visible, shown_ranges
 from nexo.errors import NexoError
 from nexo.ids import group_of, peer_of, peers_of
 from nexo.store import rows
 from nexo.store.conversations import read_member, read_ranges
 from nexo.store.engine import Script
 from nexo.store.engine import rows as query
+from nexo.store.hiding import not_deleted_by
+from nexo.store.reader_view import complete
 from nexo.store.sql import Sql
 
 LIMIT_MAX = 200
 RECEIPTS_LISTED = 200
 _MESSAGE = rows.columns(rows.MESSAGE)
 _MESSAGE_OVERHEAD_BYTES = 700  # ids, names and punctuation around the content in any dialect, at their longest
+_REACTION_BYTES = 80
 
 
-class View(NamedTuple):
-    """What one user may see of one conversation. Without a member there is nothing to see."""
+class ConversationView(NamedTuple):
+    """What one user may see of one conversation. Without a member there is nothing to see. Content is shown only in
+    `shown`, and of messages for which `hiding.not_deleted_by` holds."""
 
     conversation: Conversation | None
     member: Member | None
@@ -38,9 +43,15 @@ class View(NamedTuple):
     def head_seq(self) -> int:
         return self.ranges[-1][1] if self.ranges else 0
 
+    @property
+    def shown(self) -> Ranges:
+        """The visible ranges without what the user has cleared."""
+        return shown_ranges(self.ranges, self.member.cleared_seq) if self.member is not None else self.ranges
 
-def open_view(user_id: str, conversation_id: str) -> Script[View]:
-    """The gate. Own single chats that nobody has written in yet are empty, not unknown."""
+
+def open_view(user_id: str, conversation_id: str) -> Script[ConversationView]:
+    """Returns what the user may see: every read begins here. A single chat of their own without messages is empty, not
+    unknown."""
     if peers_of(conversation_id) is not None:
         if peer_of(conversation_id, user_id) is None:
             raise NexoError("conversation_not_found")
@@ -50,11 +61,11 @@ def open_view(user_id: str, conversation_id: str) -> Script[View]:
     if conversation is None:
         if group_of(conversation_id) is not None:
             raise NexoError("group_not_found")
-        return View(None, None, ())
+        return ConversationView(None, None, ())
     if member is None:
         raise NexoError("not_group_member")
     ranges = yield from read_ranges(member, conversation)
-    return View(conversation, member, ranges)
+    return ConversationView(conversation, member, ranges)
 
 
 def clamp_limit(limit: int | None, default: int = LIMIT_MAX) -> int:
@@ -64,9 +75,10 @@ def clamp_limit(limit: int | None, default: int = LIMIT_MAX) -> int:
 
 
 def size_of(message: Message) -> int:
-    """Bytes it takes in a reply, rather more than fewer."""
+    """Returns an upper estimate of its bytes in a reply."""
     quoted = msgspec.json.encode(message.quote.text) if message.quote else b""
     named = sum(len(user_id) + 3 for user_id in message.mentions)
+    named += len(message.reactions or ()) * _REACTION_BYTES
     return _MESSAGE_OVERHEAD_BYTES + _bytes(message.content) + _bytes(message.extra or "") + len(quoted) + named
 
 
@@ -75,7 +87,7 @@ def _bytes(text: str) -> int:
 
 
 def cut(messages: list[Message], max_bytes: int) -> list[Message]:
-    """As many as fit; always at least one, or a client could not go on."""
+    """Returns as many as fit; at least one, so that a client can continue."""
     total = 0
     for i, message in enumerate(messages):
         total += size_of(message)
@@ -87,17 +99,17 @@ def cut(messages: list[Message], max_bytes: int) -> list[Message]:
 def pull(
     sql: Sql, user_id: str, conversation_id: str, begin_seq: int, end_seq: int | None, limit: int, max_bytes: int
 ) -> Script[Page]:
-    """Ascending from `begin_seq`. What lies between spans is stepped over."""
+    """Returns messages ascending from `begin_seq`, without those between spans and those that the user has deleted."""
     view = yield from open_view(user_id, conversation_id)
     begin_seq = max(1, begin_seq)
     end_seq = view.head_seq if end_seq is None else min(end_seq, view.head_seq)
     found: list[Message] = []
-    parts = clip(view.ranges, begin_seq, end_seq)
+    parts = clip(view.shown, begin_seq, end_seq)
     for low, high in parts:
         found += yield from _between(view, low, high, limit + 1 - len(found), "ASC")
         if len(found) > limit:
             break
-    yield from attach_quotes(sql, found[:limit], {conversation_id: view.ranges})
+    yield from complete(sql, user_id, found[:limit], {conversation_id: view.shown})
     given = cut(found[:limit], max_bytes)
     has_more = len(given) < len(found)
     next_seq = given[-1].seq + 1 if has_more else max(begin_seq, end_seq + 1)
@@ -107,85 +119,69 @@ def pull(
 def history(
     sql: Sql, user_id: str, conversation_id: str, before_seq: int | None, limit: int, max_bytes: int
 ) -> Script[Page]:
-    """Newest first, below `before_seq`."""
+    """Returns messages below `before_seq`, newest first."""
     view = yield from open_view(user_id, conversation_id)
     end_seq = view.head_seq if before_seq is None else min(before_seq - 1, view.head_seq)
     found: list[Message] = []
-    for low, high in reversed(clip(view.ranges, 1, end_seq)):
+    for low, high in reversed(clip(view.shown, 1, end_seq)):
         found += yield from _between(view, low, high, limit + 1 - len(found), "DESC")
         if len(found) > limit:
             break
-    yield from attach_quotes(sql, found[:limit], {conversation_id: view.ranges})
+    yield from complete(sql, user_id, found[:limit], {conversation_id: view.shown})
     given = cut(found[:limit], max_bytes)
     lowest = given[-1].seq if given else max(1, end_seq + 1 if before_seq is None else before_seq)
     return Page(given, view.head_seq, lowest, len(given) < len(found))
 
 
 def pull_seqs(sql: Sql, user_id: str, conversation_id: str, seqs: Sequence[int], max_bytes: int) -> Script[Page]:
-    """Just these, ascending, as far as they exist and are visible."""
+    """Returns these messages, ascending, as far as they exist and are visible."""
     view = yield from open_view(user_id, conversation_id)
-    wanted = sorted({seq for seq in seqs if is_visible(view.ranges, seq)})[:LIMIT_MAX]
+    shown = view.shown
+    wanted = sorted({seq for seq in seqs if is_visible(shown, seq)})[:LIMIT_MAX]
     found: list[Message] = []
     if wanted and view.conversation is not None:
         chosen = sql.one_of("seq", wanted, "bigint")
+        kept = not_deleted_by(view.member)
         found = [
             rows.message(row, conversation_id)
             for row in (
                 yield query(
-                    f"SELECT {_MESSAGE} FROM messages WHERE conv=? AND {chosen.sql} ORDER BY seq",
+                    f"SELECT {_MESSAGE} FROM messages WHERE conv=? AND {chosen.sql} AND {kept.sql} ORDER BY seq",
                     view.conversation.id,
                     *chosen.params,
+                    *kept.params,
                 )
             )
         ]
-    yield from attach_quotes(sql, found, {conversation_id: view.ranges})
+    yield from complete(sql, user_id, found, {conversation_id: view.shown})
     given = cut(found, max_bytes)
     return Page(given, view.head_seq, None, len(given) < len(found))
 
 
-def _between(view: View, low: int, high: int, limit: int, order: str) -> Script[list[Message]]:
+def _between(view: ConversationView, low: int, high: int, limit: int, order: str) -> Script[list[Message]]:
     assert view.conversation is not None
+    kept = not_deleted_by(view.member)
     found = yield query(
-        f"SELECT {_MESSAGE} FROM messages WHERE conv=? AND seq>=? AND seq<=? ORDER BY seq {order} LIMIT ?",
+        f"SELECT {_MESSAGE} FROM messages WHERE conv=? AND seq>=? AND seq<=? AND {kept.sql} "
+        f"ORDER BY seq {order} LIMIT ?",
         view.conversation.id,
         low,
         high,
+        *kept.params,
         limit,
     )
     name = view.conversation.conversation_id
     return [rows.message(row, name) for row in found]
 
 
-def attach_quotes(sql: Sql, messages: Iterable[Message], ranges: Mapping[str, Ranges]) -> Script[None]:
-    """Build the quotes for this reader: none where the target is recalled or outside their ranges."""
-    replies = [message for message in messages if message.reply_to is not None]
-    if not replies:
-        return
-    chosen = sql.one_of("m.server_msg_id", sorted({message.reply_to for message in replies}), "bigint")
-    found = yield query(
-        "SELECT m.server_msg_id,c.conversation_id,m.seq,m.sender_id,m.msg_type,m.content FROM messages m "
-        f"JOIN conversations c ON c.id=m.conv WHERE {chosen.sql} AND m.status=?",
-        *chosen.params,
-        int(MessageStatus.NORMAL),
-    )
-    targets: dict[int, Any] = {row[0]: row for row in found}
-    for message in replies:
-        assert message.reply_to is not None
-        target = targets.get(message.reply_to)
-        if target is None:
-            continue
-        _, name, seq, sender_id, msg_type, content = target
-        if name == message.conversation_id and is_visible(ranges[name], seq):
-            message.quote = Quote(message.reply_to, sender_id, msg_type, quote_text(msg_type, content))
-
-
 class Found(NamedTuple):
     message: Message
-    view: View
+    view: ConversationView
 
 
-def find_message(user_id: str, server_msg_id: int) -> Script[Found]:
-    """A message by its id, if this user may see it."""
+def find_message(user_id: str, server_msg_id: int, *, deleted_too: bool = False) -> Script[Found]:
+    """Returns a message by its id; raises unless this user may see it, and has not deleted it (`deleted_too`: or
+    has)."""
     found = yield query(
         f"SELECT c.conversation_id,{rows.columns(rows.MESSAGE, 'm')} FROM messages m "
         "JOIN conversations c ON c.id=m.conv WHERE m.server_msg_id=?",
@@ -199,13 +195,22 @@ def find_message(user_id: str, server_msg_id: int) -> Script[Found]:
         view = yield from open_view(user_id, message.conversation_id)
     except NexoError as error:
         raise NexoError("message_not_found") from error
-    if not is_visible(view.ranges, message.seq):
+    if not is_visible(view.ranges if deleted_too else view.shown, message.seq):
         raise NexoError("message_not_found")
+    if not deleted_too and view.member is not None and view.member.deleted_count:
+        deleted = yield query(
+            "SELECT 1 FROM message_deletions WHERE conv=? AND user_id=? AND seq=?",
+            view.member.conv,
+            user_id,
+            message.seq,
+        )
+        if deleted:
+            raise NexoError("message_not_found")
     return Found(message, view)
 
 
 def locate(server_msg_id: int) -> Script[tuple[str, int, str] | None]:
-    """Conversation, seq and sender of a message, for acknowledgements; the caller asks the gate."""
+    """Returns conversation, seq and sender of a message, for acknowledgements. The caller checks the visibility."""
     found = yield query(
         "SELECT c.conversation_id,m.seq,m.sender_id FROM messages m JOIN conversations c ON c.id=m.conv "
         "WHERE m.server_msg_id=?",
@@ -215,10 +220,10 @@ def locate(server_msg_id: int) -> Script[tuple[str, int, str] | None]:
 
 
 def last_by_author(conversation_id: str, low: int, high: int) -> Script[dict[str, tuple[int, int]]]:
-    """Per author the last of their messages in (low, high]: seq and id. Only the newest hundreds count."""
+    """Returns seq and id of each author's last message in (low, high], of the newest 500 messages."""
     found = yield query(
         "SELECT m.sender_id,m.seq,m.server_msg_id FROM messages m JOIN conversations c ON c.id=m.conv "
-        "WHERE c.conversation_id=? AND m.seq>? AND m.seq<=? AND m.msg_type<100 ORDER BY m.seq DESC LIMIT 500",
+        f"WHERE c.conversation_id=? AND m.seq>? AND m.seq<=? AND {countable_sql('m')} ORDER BY m.seq DESC LIMIT 500",
         conversation_id,
         low,
         high,
@@ -230,12 +235,14 @@ def last_by_author(conversation_id: str, low: int, high: int) -> Script[dict[str
 
 
 def receipts(user_id: str, server_msg_id: int) -> Script[Receipts]:
-    """Who has read a message and who has it, from the cursors of those in whose present span it lies.
+    """Returns which members have read and received a message, by their cursors.
 
-    Somebody who left and came back has cursors that start after it: they say nothing about it.
+    Only members whose current span contains it count: after leaving and joining again, cursors start above it.
     """
     message, view = yield from find_message(user_id, server_msg_id)
     assert view.conversation is not None
+    if view.member is not None and view.member.status != MemberStatus.NORMAL:
+        raise NexoError("member_not_active")  # cursors move on: what members read later is not for former ones
     concerned = "FROM members WHERE conv=? AND user_id<>? AND from_seq<=? AND (to_seq IS NULL OR to_seq>=?)"
     params = (view.conversation.id, message.sender_id, message.seq, message.seq)
     ((read_count, delivered_count),) = yield query(
@@ -257,3 +264,7 @@ def receipts(user_id: str, server_msg_id: int) -> Script[Receipts]:
         lists.append([row[0] for row in found])
     read, delivered, pending = lists
     return Receipts(read, delivered, pending, int(read_count), int(delivered_count))
+
+
+def is_saved(sender_id: str, client_msg_id: str) -> Script[bool]:
+    return bool((yield query("SELECT 1 FROM messages WHERE sender_id=? AND client_msg_id=?", sender_id, client_msg_id)))

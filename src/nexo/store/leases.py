@@ -6,10 +6,8 @@ however their clocks differ. A process that was paused past its lease makes no i
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from nexo.errors import StartupError
-from nexo.ids import MAX_NODES
+from nexo.ids import MAX_NODES, Lease
 from nexo.store.engine import NOW, Script, do
 from nexo.store.engine import rows as query
 from nexo.store.sql import Sql
@@ -19,14 +17,8 @@ RENEW_S = 20
 RETRY_S = 1
 
 
-class Lease(NamedTuple):
-    node: int
-    used_ms: int  # the last millisecond that the holder before may have used
-    until_ms: int  # the last one that this holder may
-
-
 def take_node(sql: Sql, holder: str, clock_ms: int) -> Script[Lease]:
-    """A free node number, for a holder whose clock shows that."""
+    """Returns a lease of a free node number, for a holder whose clock shows `clock_ms`."""
     now_ms = yield NOW
     found = yield query(f"SELECT node,expires_at,last_ms FROM node_leases ORDER BY node{sql.for_update}")
     taken = {row[0] for row in found}
@@ -57,7 +49,7 @@ def take_node(sql: Sql, holder: str, clock_ms: int) -> Script[Lease]:
 
 
 def renew_node(sql: Sql, node: int, holder: str, clock_ms: int) -> Script[Lease | None]:
-    """Extend a lease; None when somebody else has it by now. `clock_ms` is not before any that was used."""
+    """Extends a lease. Returns None when another holder has the number. `clock_ms` is not below any used one."""
     now_ms = yield NOW
     found = yield query(f"SELECT last_ms FROM node_leases WHERE node=? AND holder=?{sql.for_update}", node, holder)
     if not found:

@@ -1,4 +1,4 @@
-"""Bringing a database to the schema this version needs, on any engine."""
+"""Migrations: bring a database to the schema this version needs, on any engine."""
 
 from __future__ import annotations
 
@@ -11,21 +11,19 @@ from alembic import command
 from alembic.config import Config as AlembicConfig
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import URL, Connection, create_engine, pool, text
+from sqlalchemy import URL, Connection, create_engine, pool
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from nexo.config import StoreUrl
 from nexo.errors import StartupError
-from nexo.store.current import newest
 from nexo.store.engine import StoreError
-from nexo.store.sqlite import make_database_file
+from nexo.store.engines.registry import engine_kind
+from nexo.store.engines.server_kind import ServerKind
+from nexo.store.schema_version import newest
 
 T = TypeVar("T")
 
-_DRIVERS = {"sqlite": "sqlite+pysqlite", "mysql": "mysql+asyncmy", "postgresql": "postgresql+asyncpg"}
-_LOCK_NAME = "nexo_migrate"
-_LOCK_NUMBER = 0x6E65786F
 HALF_DONE = "half_done"  # stands in place of a revision while a copy or an import fills the database
 
 
@@ -37,22 +35,13 @@ def _alembic() -> AlembicConfig:
 
 
 def sqlalchemy_url(url: StoreUrl) -> URL:
-    if url.engine == "sqlite":
-        return URL.create(_DRIVERS["sqlite"], database=str(url.path))
-    return URL.create(
-        _DRIVERS[url.engine],
-        username=url.user or None,
-        password=url.password or None,
-        host=url.host or None,
-        port=url.port,
-        database=url.database,
-        query=url.params,
-    )
+    kind = engine_kind(url)
+    return URL.create(kind.sqlalchemy_driver, **kind.sqlalchemy_target(url))
 
 
 async def with_connection(url: StoreUrl, work: Callable[[Connection], T]) -> T:
-    """Run cold, synchronous SQLAlchemy work against any of the engines. A failure tells the driver's own words:
-    SQLAlchemy's are followed by the statement and its values."""
+    """Run cold, synchronous SQLAlchemy work in one transaction on any of the engines. A failure raises StoreError with
+    the driver's own text: SQLAlchemy's is followed by the statement and its values."""
     try:
         return await _with_connection(url, work)
     except SQLAlchemyError as error:
@@ -61,34 +50,25 @@ async def with_connection(url: StoreUrl, work: Callable[[Connection], T]) -> T:
 
 async def _with_connection(url: StoreUrl, work: Callable[[Connection], T]) -> T:
     target = sqlalchemy_url(url)
-    if url.engine == "sqlite":
-        make_database_file(url.path)
+    kind = engine_kind(url)
+    kind.make_database(url)
+    if isinstance(kind, ServerKind):
+        engine = create_async_engine(target, poolclass=pool.NullPool, async_creator=lambda: kind.connect_plain(url))
+        try:
+            async with engine.begin() as connection:
+                return await connection.run_sync(work)
+        finally:
+            await engine.dispose()
 
-        def in_thread() -> T:
-            engine = create_engine(target, poolclass=pool.NullPool, connect_args={"timeout": 30})
-            try:
-                with engine.begin() as connection:
-                    return work(connection)
-            finally:
-                engine.dispose()
+    def in_thread() -> T:
+        engine = create_engine(target, poolclass=pool.NullPool, connect_args=dict(kind.sqlalchemy_options))
+        try:
+            with engine.begin() as connection:
+                return work(connection)
+        finally:
+            engine.dispose()
 
-        return await asyncio.to_thread(in_thread)
-    engine = create_async_engine(target, poolclass=pool.NullPool)
-    try:
-        async with engine.begin() as connection:
-            return await connection.run_sync(work)
-    finally:
-        await engine.dispose()
-
-
-def _lock(connection: Connection) -> None:
-    """Two processes that start together migrate one after the other."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK_NUMBER})"))
-    elif connection.dialect.name in ("mysql", "mariadb"):
-        connection.execute(text(f"SELECT GET_LOCK('{_LOCK_NAME}', 60)"))
-    else:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    return await asyncio.to_thread(in_thread)
 
 
 def _current(connection: Connection) -> str | None:
@@ -96,15 +76,15 @@ def _current(connection: Connection) -> str | None:
 
 
 async def current(url: StoreUrl) -> str | None:
-    """The revision of a database; None for an empty one."""
+    """Returns the revision of a database; None for an empty one."""
     return await with_connection(url, _current)
 
 
 async def upgrade(url: StoreUrl) -> tuple[str | None, str]:
-    """Bring the database up to date; the revisions before and after. Doing it twice does nothing."""
+    """Bring the database up to date; returns the revisions before and after. Doing it twice does nothing."""
 
     def work(connection: Connection) -> tuple[str | None, str]:
-        _lock(connection)
+        connection.exec_driver_sql(engine_kind(url).migration_lock)
         before = _current(connection)
         check_known(url, before)
         config = _alembic()
@@ -119,7 +99,7 @@ def check_known(url: StoreUrl, revision: str | None) -> None:
     if revision == HALF_DONE:
         raise StartupError(
             f"the database {url.redacted()} holds half a copy: run the same `nexo copy-store` or `nexo import-legacy` "
-            "again, it goes on where it was"
+            "again, it continues where it stopped"
         )
     known = {script.revision for script in ScriptDirectory.from_config(_alembic()).walk_revisions()}
     if revision is not None and revision not in known:

@@ -1,8 +1,8 @@
-"""Who saves the shards of accepted messages.
+"""Owners of the shards of accepted messages: the instance that saves each.
 
-An owner holds a shard for a while and renews it. Its epoch is what counts: it grows with every change of
-owner, and a save names the epoch under which its message was taken, so an owner that was paused and has lost
-the shard meanwhile cannot store anything any more (`batch.py`).
+An owner holds a shard by a lease that it renews. The epoch is the fence: it grows with every change of owner, and a
+save names the epoch under which its message was taken, so an owner that was paused and has lost the shard cannot store
+anything (`batch.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from nexo.store.sql import Sql
 
 
 def free(shards: int) -> Script[list[int]]:
-    """Those that nobody holds."""
+    """Returns the shards without an owner."""
     now_ms = yield NOW
     found = yield query("SELECT shard,expires_at FROM stream_owners")
     held = {shard for shard, expires_at in found if expires_at > now_ms}
@@ -23,7 +23,8 @@ def free(shards: int) -> Script[list[int]]:
 
 
 def take(sql: Sql, owner: str, shards: Collection[int], ttl_ms: int, at_most: int) -> Script[dict[int, int]]:
-    """Shards that nobody holds, with their new epochs: up to so many, and all that were left alone for long."""
+    """Takes shards without an owner. Returns them with their new epochs: `at_most` of them, and all that have had no
+    owner for longer than `ttl_ms`."""
     now_ms = yield NOW
     found = yield query(f"SELECT shard,expires_at,epoch FROM stream_owners ORDER BY shard{sql.for_update}")
     known = {row[0]: (row[1], row[2]) for row in found}
@@ -53,7 +54,7 @@ def take(sql: Sql, owner: str, shards: Collection[int], ttl_ms: int, at_most: in
 
 
 def renew(sql: Sql, owner: str, held: Mapping[int, int], ttl_ms: int) -> Script[set[int]]:
-    """Those that are still this owner's, for another while."""
+    """Extends the leases of an owner. Returns the shards that it still holds."""
     now_ms = yield NOW
     found = yield query(f"SELECT shard,epoch FROM stream_owners WHERE owner=? ORDER BY shard{sql.for_update}", owner)
     kept = {shard for shard, epoch in found if held.get(shard) == epoch}

@@ -1,4 +1,4 @@
-"""Opaque cursors: a place in a listing, as text that clients hand back unread."""
+"""Opaque cursors: a place in a listing, as text that clients send back unchanged."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from nexo.errors import NexoError
+from nexo.ids import is_user_id
 
 T = TypeVar("T")
 
@@ -28,7 +29,7 @@ def decode_cursor(cursor: str, form: type[T]) -> T:
         raise NexoError("bad_cursor", "The cursor is longer than any the server gives out")
     try:
         packed = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        # a cursor unpacks to little more than its own size; anything else is not ours
+        # no cursor of the server unpacks to much more than its own size
         unpacker = zlib.decompressobj()
         plain = unpacker.decompress(packed, 1 << 20)
         if unpacker.unconsumed_tail:
@@ -36,3 +37,11 @@ def decode_cursor(cursor: str, form: type[T]) -> T:
         return msgspec.msgpack.decode(plain, type=form)
     except (ValueError, binascii.Error, zlib.error, msgspec.MsgspecError) as error:
         raise NexoError("bad_cursor", "Use the cursor as it was given, or none") from error
+
+
+def read_user_cursor(cursor: str | None) -> str:
+    """Returns the user id at which the page before has ended; empty without a cursor."""
+    after = decode_cursor(cursor, str) if cursor else ""
+    if after and not is_user_id(after):
+        raise NexoError("bad_cursor", "Use the cursor as it was given, or none")
+    return after

@@ -1,4 +1,4 @@
-"""The steps of the schema by name, for those who tell what a migration did."""
+"""The revisions of the schema by name, for commands that report what a migration did."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Revision(NamedTuple):
 
 
 def between(before: str | None, after: str) -> list[Revision]:
-    """The migrations that lead from one revision (None: an empty database) to another, oldest first."""
+    """Returns the migrations that lead from one revision (None: an empty database) to another, oldest first."""
     directory = ScriptDirectory(migrations.__path__[0])
     scripts = list(directory.iterate_revisions(after, before or "base"))
     return [Revision(script.revision, script.doc) for script in reversed(scripts)]

@@ -15,7 +15,7 @@ function element(name, attributes = {}, ...children) {
 
 /** A schema as a short text: what may stand at this place. */
 function typeText(schema, all, depth = 0) {
-  if (!schema || Object.keys(schema).length === 0) return "any JSON";
+  if (!schema) return "any JSON";
   if (schema.$ref) {
     const name = schema.$ref.split("/").pop();
     return depth > 4 ? name : typeText(all[name], all, depth);
@@ -23,15 +23,42 @@ function typeText(schema, all, depth = 0) {
   if ("const" in schema) return JSON.stringify(schema.const);
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
   if (schema.anyOf) return schema.anyOf.map((one) => typeText(one, all, depth)).join(" | ");
-  if (schema.type === "array") return `[${typeText(schema.items, all, depth)}, …]`;
+  if (schema.type === "array") return `[${typeText(schema.items, all, depth)}, …]${bounds(schema)}`;
   if (schema.type === "object" && schema.properties) {
     const required = new Set(schema.required || []);
     const pad = "  ".repeat(depth + 1);
-    const lines = Object.entries(schema.properties).map(([key, value]) =>
-      `${pad}${key}${required.has(key) ? "" : "?"}: ${typeText(value, all, depth + 1)}`);
-    return lines.length ? `{\n${lines.join(",\n")}\n${"  ".repeat(depth)}}` : "{}";
+    const lines = Object.entries(schema.properties).map(([key, value]) => {
+      const about = described(value) ? `  // ${described(value)}` : "";
+      const preset = "default" in value && value.default !== null && value.default !== ""
+        ? ` = ${JSON.stringify(value.default)}` : "";
+      return `${pad}${key}${required.has(key) ? "" : "?"}: ${typeText(value, all, depth + 1)}${preset},${about}`;
+    });
+    return lines.length ? `{\n${lines.join("\n")}\n${"  ".repeat(depth)}}` : "{}";
   }
-  return schema.type || "any JSON";
+  return schema.type ? schema.type + bounds(schema) : "any JSON";
+}
+
+/** The form and the limits of a value. */
+function bounds(schema) {
+  const parts = [];
+  const [low, high] = [
+    schema.minimum ?? schema.minLength ?? schema.minItems, schema.maximum ?? schema.maxLength ?? schema.maxItems,
+  ];
+  const isAny = high === undefined || high >= Number.MAX_SAFE_INTEGER;
+  if (schema.pattern) parts.push(schema.pattern);
+  if (low && !isAny) parts.push(`${low} to ${high}`);
+  else if (!isAny) parts.push(`at most ${high}`);
+  else if (low) parts.push(`at least ${low}`);
+  const unit = { string: " characters", array: " entries" }[schema.type] ?? "";
+  return parts.length ? ` (${parts.join(", ")}${schema.pattern ? "" : unit})` : "";
+}
+
+function described(schema) {
+  return [schema, ...(schema.anyOf ?? [])].map((one) => oneLine(one.description ?? "")).filter(Boolean).join(" ");
+}
+
+function oneLine(text) {
+  return text.replace(/\s+/g, " ").replaceAll("`", "");
 }
 
 /** Something to begin with in the body of a call: the required fields. */
@@ -50,7 +77,7 @@ function parameterTable(parameters, all) {
   const rows = parameters.map((one) => element("tr", {},
     element("td", {}, element("code", {}, one.name + (one.required ? "" : "?"))),
     element("td", {}, typeText(one.schema, all)),
-    element("td", {}, one.description || "")));
+    element("td", {}, described(one.schema))));
   return element("table", {}, element("tbody", {}, ...rows));
 }
 
@@ -98,10 +125,14 @@ function tryForm(method, path, operation, all) {
 
 async function call(method, path, inputs, body) {
   const query = new URLSearchParams();
-  for (const [name, input] of inputs) if (input.value) query.set(name, input.value);
+  for (const [name, input] of inputs) {
+    if (path.includes(`{${name}}`)) path = path.replace(`{${name}}`, encodeURIComponent(input.value));
+    else if (input.value) query.set(name, input.value);
+  }
   const headers = {};
   if (body) headers["Content-Type"] = "application/json";
   if ($("token").value) headers.Authorization = `Bearer ${$("token").value}`;
+  if ($("user").value) headers["Nexo-User"] = $("user").value;
   const address = path.slice(1) + (`${query}` && `?${query}`);
   try {
     const response = await fetch(address, { method: method.toUpperCase(), headers, body: body && body.value });
@@ -126,12 +157,15 @@ function readable(text) {
 
 function callEntry(method, path, operation, all) {
   const inside = element("div");
+  if (operation.description) inside.append(element("p", {}, oneLine(operation.description)));
   if (operation.parameters && operation.parameters.length) {
-    inside.append(element("h4", {}, "Query"), parameterTable(operation.parameters, all));
+    inside.append(element("h4", {}, "Parameters"), parameterTable(operation.parameters, all));
   }
   if (operation.requestBody) {
     const schema = operation.requestBody.content["application/json"].schema;
+    const about = schema.$ref && all[schema.$ref.split("/").pop()].description;
     inside.append(element("h4", {}, "Body"), element("pre", {}, typeText(schema, all)));
+    if (about) inside.append(element("p", {}, oneLine(about)));
   }
   inside.append(element("h4", {}, "Answers"), responseTable(operation.responses, all),
     tryForm(method, path, operation, all));

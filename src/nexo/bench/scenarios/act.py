@@ -9,7 +9,7 @@ from nexo.bench.crowd import Crowd
 
 class Act(Protocol):
     crowd: Crowd
-    figures: dict[str, float]  # what only this scenario has to tell
+    figures: dict[str, float]  # figures that only this scenario has
     has_histories: bool
 
     async def prepare(self) -> None:

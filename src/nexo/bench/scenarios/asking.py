@@ -13,7 +13,7 @@ from nexo.bench.alarm import Alarm
 from nexo.bench.calls import few_at_a_time
 from nexo.bench.crowd import Crowd
 from nexo.bench.frame import Frame
-from nexo.bench.person import Failed, Person
+from nexo.bench.person import ConnectFailed, Person
 from nexo.bench.scenarios.seeding import seed_messages
 from nexo.bench.schedule import Schedule
 
@@ -193,7 +193,7 @@ class Connecting:
     async def _connect(self, person: Person, due: float) -> None:
         try:
             await person.connect()
-        except Failed as error:
+        except ConnectFailed as error:
             lost = self._stage.counts.lost
             reason = str(error).partition(" ")[2]
             lost[reason] = lost.get(reason, 0) + 1
@@ -201,7 +201,7 @@ class Connecting:
         self._stage.recorder.record(self._signed_in, due, perf_counter())
 
     async def finish(self) -> None:
-        """Everybody is still there, and answers."""
+        """Checks that every connection is still open and answers."""
         if self._stage.plan.dialect == "envelope":
             await ping_everybody(self.crowd.people, self._stage.counts.lost)
 

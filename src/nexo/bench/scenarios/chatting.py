@@ -43,7 +43,7 @@ class Chatting:
             await self.crowd.drain()
 
     def _choose_odd_ones(self) -> None:
-        """Evenly among those who only receive; who sends is never slow, or the load would be less than planned."""
+        """Chosen evenly among the receivers; a sender is never slow, or the load would be less than planned."""
         plan = self._stage.plan
         receivers = [person for person in self.crowd.people if not person.targets]
         for i, person in enumerate(receivers):
@@ -104,7 +104,7 @@ class Chatting:
                 self._cut_next()
 
     async def _read_page(self) -> None:
-        """Somebody scrolls back, over HTTP, while the others chat; one at a time."""
+        """Reads pages of history over HTTP while other clients chat; one at a time."""
         person = self._random.choice(self.crowd.people)
         track = next(iter(person.tracks.values()))
         if track.contiguous <= track.base:

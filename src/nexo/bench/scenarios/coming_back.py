@@ -1,4 +1,4 @@
-"""Clients who were away and come back: all at once (reconnect-storm), or one after the other (offline-catch-up)."""
+"""Clients that were offline and reconnect: all at once (reconnect-storm), or one after the other (offline-catch-up)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from time import perf_counter
 
 from nexo.bench.crowd import Crowd
-from nexo.bench.person import Failed, Person
+from nexo.bench.person import ConnectFailed, Person
 from nexo.bench.plan import Scenario
 from nexo.bench.scenarios.seeding import seed_messages
 
@@ -61,7 +61,7 @@ class ComingBack:
         self._begun[person] = due
         try:
             await person.connect()
-        except Failed as error:
+        except ConnectFailed as error:
             lost = self._stage.counts.lost
             reason = str(error).partition(" ")[2]
             lost[reason] = lost.get(reason, 0) + 1

@@ -7,7 +7,7 @@ from time import perf_counter
 
 from nexo.bench.crowd import Crowd
 from nexo.bench.pacing import Sender, senders_of
-from nexo.bench.person import Failed, Person, Target
+from nexo.bench.person import ConnectFailed, Person, SendTarget
 
 WINDOW = 8  # of each target
 AT_ONCE = 256  # targets: what is under way has to fit into the server's queue
@@ -22,13 +22,13 @@ async def seed_messages(crowd: Crowd, count: int) -> None:
     progressed, saved = perf_counter(), counts.saved
     while not seeding.is_done:
         await asyncio.sleep(0.02)
-        crowd.tell("preparing", counts.saved / seeding.total)
+        crowd.report("preparing", counts.saved / seeding.total)
         if counts.refused:
-            raise Failed(f"messages were refused while preparing: {counts.errors}")
+            raise ConnectFailed(f"messages were refused while preparing: {counts.errors}")
         if counts.saved != saved:
             progressed, saved = perf_counter(), counts.saved
         elif perf_counter() - progressed > STUCK_S:
-            raise Failed(f"only {counts.saved} of {seeding.total} messages could be stored before the run")
+            raise ConnectFailed(f"only {counts.saved} of {seeding.total} messages could be stored before the run")
     for person in crowd.people:
         person.on_saved = None
 
@@ -57,12 +57,12 @@ class _Seeding:
             for _ in range(WINDOW):
                 self._send(person, target)
 
-    def _send(self, person: Person, target: Target) -> None:
+    def _send(self, person: Person, target: SendTarget) -> None:
         if self._to_send[id(target)] > 0:
             self._to_send[id(target)] -= 1
             person.send(target, perf_counter())
 
-    def _saved(self, person: Person, target: Target) -> None:
+    def _saved(self, person: Person, target: SendTarget) -> None:
         self._to_save[id(target)] -= 1
         if self._to_save[id(target)] == 0:
             self._left -= 1

@@ -1,4 +1,5 @@
--- KEYS: instances, their users. ARGV: the instance that ends.
+-- KEYS: instances, their users, their commits. ARGV: the instance that ends.
 redis.call('ZREM', KEYS[1], ARGV[1])
 redis.call('HDEL', KEYS[2], ARGV[1])
+redis.call('HDEL', KEYS[3], ARGV[1])
 return 1

@@ -1,4 +1,4 @@
-"""A chat database with t_* tables, where cursors are message ids, made into a Nexo store.
+"""Import a chat database with t_* tables, where cursors are message ids, into a Nexo store.
 
-`run.py` is the order of things; `messages.py` and `members.py` hold the rules of the conversion.
+`importer.py` has the order of the steps, `messages.py` and `members.py` the rules of the conversion.
 """

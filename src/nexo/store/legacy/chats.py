@@ -1,7 +1,7 @@
-"""Conversations: which there are, under which numbers, and how far each has been counted.
+"""Conversations of the import: their numbers, and how many messages of each were counted.
 
-Numbers follow the old ids (single chats, then groups, then chats that only messages know), so a run that goes
-on after an interruption numbers them as the first one did.
+Numbers follow the old ids (single chats, then groups, then chats that only messages refer to), so a run that
+continues after an interruption numbers them as the first one did.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from typing import Any, NamedTuple
 
 from nexo.core.model import Kind
 from nexo.ids import group_conversation_id, single_conversation_id
-from nexo.store.legacy import naming
+from nexo.store.engines.transfer_connection import Row
+from nexo.store.legacy import id_mapping
 from nexo.store.legacy.issues import Issues
-from nexo.store.legacy.people import People, clean
-from nexo.store.legacy.tables import GROUPS, SINGLE_MEMBERS, SINGLES, Legacy, to_ms
-from nexo.store.transfer.links import Row
+from nexo.store.legacy.tables import GROUPS, SINGLE_MEMBERS, SINGLES, LegacyDatabase, to_ms
+from nexo.store.legacy.users import LegacyUsers, clean
 
 
-class Owner(NamedTuple):
-    """Who should own a group; the least one is taken."""
+class OwnerCandidate(NamedTuple):
+    """A member who may become the owner of a group; the least candidate does."""
 
     rank: int  # 0 owner, 1 creator, 2 admin, 3 member
     joined_at: int
     user_id: str
 
 
-class Chat:
+class LegacyChat:
     """One conversation. `total`, `last_at` and `recalls` are known after the survey; `count`, `at` and
     `recalled` run along while messages pass."""
 
@@ -57,14 +57,14 @@ class Chat:
         self.pair: tuple[str, str] | None = None
         self.group: Row | None = None
         self.first_sender = ""
-        self.owner: Owner | None = None  # the best candidate that was met
+        self.owner: OwnerCandidate | None = None  # the best candidate that was met
         self.total = self.last_at = self.recalls = 0
         self.count = self.at = self.recalled = 0
 
     @property
     def head(self) -> int:
-        """The last seq: its messages, an event for each that was recalled, and in a group where nothing
-        was ever said the event of its creation."""
+        """The last seq: its messages, an event for each that was recalled, and in a group without messages the event
+        of its creation."""
         return self.total + self.recalls + (1 if self.is_silent_group else 0)
 
     @property
@@ -72,7 +72,7 @@ class Chat:
         return self.kind == Kind.GROUP and not self.total
 
     def remember(self) -> None:
-        """The end of the survey: what was counted is what there is."""
+        """Keep what the survey counted as the totals."""
         self.total, self.last_at, self.recalls = self.count, self.at, self.recalled
         self.count = self.at = self.recalled = 0
 
@@ -81,16 +81,16 @@ Snapshot = dict[int, tuple[int, int, int]]
 
 
 class Chats:
-    def __init__(self, people: People, issues: Issues, zone: tzinfo) -> None:
-        self._people = people
+    def __init__(self, users: LegacyUsers, issues: Issues, zone: tzinfo) -> None:
+        self._users = users
         self._issues = issues
         self._zone = zone
-        self.all: list[Chat] = []
-        self._singles: dict[str, Chat] = {}
-        self._groups: dict[str, Chat] = {}
-        self._names: dict[str, Chat] = {}
+        self.all: list[LegacyChat] = []
+        self._singles: dict[str, LegacyChat] = {}
+        self._groups: dict[str, LegacyChat] = {}
+        self._names: dict[str, LegacyChat] = {}
 
-    async def read(self, legacy: Legacy, batch_rows: int) -> None:
+    async def read(self, legacy: LegacyDatabase, batch_rows: int) -> None:
         by_columns = legacy.has(SINGLES, "user1_id") and legacy.has(SINGLES, "user2_id")
         async for page in legacy.pages(SINGLES, batch_rows):
             pairs = {} if by_columns else await self._pairs_of(legacy, page)
@@ -102,15 +102,15 @@ class Chats:
             for row in page:
                 self._add_group(row)
 
-    async def _pairs_of(self, legacy: Legacy, page: list[Row]) -> dict[str, list[Any]]:
-        """Without columns for them, the two people of a chat are its two members."""
+    async def _pairs_of(self, legacy: LegacyDatabase, page: list[Row]) -> dict[str, list[Any]]:
+        """Returns the two users of each chat from its member rows, for a source without columns for them."""
         pairs: dict[str, list[Any]] = {}
         for row in await legacy.of_chats(SINGLE_MEMBERS, [row[0] for row in page]):
             pairs.setdefault(str(row[0]), []).append(row[1])
         return pairs
 
-    def _add_single(self, chat_id: Any, users: list[Any], created_at: int) -> Chat | None:
-        one, other = (self._people.find(user) for user in users)
+    def _add_single(self, chat_id: Any, users: list[Any], created_at: int) -> LegacyChat | None:
+        one, other = (self._users.find(user) for user in users)
         if one == other:
             return None
         name = single_conversation_id(one, other)
@@ -125,51 +125,51 @@ class Chats:
             self._singles[str(chat_id)] = chat
         return chat
 
-    def _add_group(self, row: Row) -> Chat:
-        group_id = naming.group_id_of(row[0])
+    def _add_group(self, row: Row) -> LegacyChat:
+        group_id = id_mapping.group_id_of(row[0])
         self._issues.add("group_id_changed", "t_group", row[0], row[0], group_id)
         chat = self._new(group_conversation_id(group_id), Kind.GROUP, row[0], to_ms(row[4], self._zone))
         chat.group = row
         self._groups[str(row[0])] = chat
         if row[3] is not None:
-            self._people.find(row[3])
+            self._users.find(row[3])
         return chat
 
     def choose_owners(self) -> None:
-        """After everybody was met. Who owns a group without members was its creator, or spoke first."""
+        """Choose after all members were read. A group without members is owned by its creator, or its first sender."""
         for chat in self.all:
             if chat.kind != Kind.GROUP or (chat.owner is not None and chat.owner.rank == 0):
                 continue
             if chat.owner is None:
                 creator = chat.group[3] if chat.group else None
-                user_id = chat.first_sender if creator is None else self._people.find(creator)
-                chat.owner = Owner(1, 0, user_id) if user_id else None
+                user_id = chat.first_sender if creator is None else self._users.find(creator)
+                chat.owner = OwnerCandidate(1, 0, user_id) if user_id else None
             if chat.owner is None:
                 self._issues.add("group_left_out", "t_group", chat.legacy_ids[0])
             else:
                 self._issues.add("group_owner_chosen", "t_group", chat.legacy_ids[0], becomes=chat.owner.user_id)
 
-    def _new(self, name: str, kind: Kind, legacy_id: Any, created_at: int) -> Chat:
-        chat = self._names[name] = Chat(len(self.all) + 1, name, kind, legacy_id, created_at)
+    def _new(self, name: str, kind: Kind, legacy_id: Any, created_at: int) -> LegacyChat:
+        chat = self._names[name] = LegacyChat(len(self.all) + 1, name, kind, legacy_id, created_at)
         self.all.append(chat)
         return chat
 
-    def group(self, legacy_id: Any) -> Chat:
-        """A group that only its messages know of still has them."""
+    def group(self, legacy_id: Any) -> LegacyChat:
+        """Returns the group, which is added when only its messages refer to it."""
         found = self._groups.get(str(legacy_id))
         return found or self._add_group((legacy_id, None, None, None, None))
 
-    def single(self, legacy_id: Any, sender: Any, receiver: Any) -> Chat | None:
-        """None when it cannot be told who the two are."""
+    def single(self, legacy_id: Any, sender: Any, receiver: Any) -> LegacyChat | None:
+        """Returns the chat of two users; None when it is unknown who the two are."""
         found = self._singles.get(str(legacy_id)) if legacy_id is not None else None
         if found is None and receiver is not None:
             found = self._add_single(legacy_id, [sender, receiver], 0)
         return found
 
-    def known_single(self, legacy_id: Any) -> Chat | None:
+    def known_single(self, legacy_id: Any) -> LegacyChat | None:
         return self._singles.get(str(legacy_id))
 
-    def known_group(self, legacy_id: Any) -> Chat | None:
+    def known_group(self, legacy_id: Any) -> LegacyChat | None:
         return self._groups.get(str(legacy_id))
 
     def snapshot(self) -> Snapshot:
@@ -180,5 +180,5 @@ class Chats:
             chat.count, chat.at, chat.recalled = snapshot.get(chat.conv, (0, 0, 0))
 
 
-def group_name(chat: Chat) -> str:
+def group_name(chat: LegacyChat) -> str:
     return clean(chat.group[1] if chat.group else "")[:128] or f"Group {chat.legacy_ids[0]}"

@@ -1,4 +1,4 @@
-"""Everything that does not come along as it was, one line of JSON each in a file for the operator.
+"""Everything that cannot be imported as it is, one line of JSON each in a file for the operator.
 
 A *note* changes nothing that people see. A *decision* does: as long as it is not accepted, nothing is written.
 """
@@ -14,17 +14,18 @@ import msgspec
 
 from nexo.errors import StartupError
 
-# kind → whether somebody has to accept it, and what it means
+# kind → whether the operator has to accept it, and what it means
 KINDS: dict[str, tuple[bool, str]] = {
     "user_id_changed": (True, "a user id that Nexo does not allow gets another one"),
     "client_msg_id_changed": (True, "a client_msg_id that Nexo does not allow, or that its sender used before"),
     "content_changed": (True, "content that Nexo does not allow is cut or cleaned; the line has all of it"),
     "message_left_out": (True, "a message that belongs to no possible conversation; the line has all of it"),
     "member_left_out": (True, "a member row that belongs to no chat, or is there twice"),
+    "order_changed": (True, "messages whose msg_seq and id are in different orders; they are in the order of ids"),
     "group_id_changed": (False, "groups get ids of Nexo's form; the old one is kept in the group's extra"),
     "group_left_out": (False, "a group without members and messages"),
     "group_owner_chosen": (False, "a group had no owner among its members; its oldest admin or member is it now"),
-    "user_without_row": (False, "somebody who is named but has no row in t_user; gets one, without a password"),
+    "user_without_row": (False, "a user who is referred to but has no row in t_user; gets one, without a password"),
     "password_not_usable": (False, "users whose password hash Nexo cannot check: set a new one"),
     "chats_merged": (False, "two single chats of the same two people are one conversation now"),
     "type_changed": (False, "messages of types that Nexo does not know, kept as custom messages"),
@@ -49,7 +50,7 @@ class Issues:
     """Writes the report. Only its owner may read it: it can hold messages."""
 
     def __init__(self, path: Path | None = None) -> None:
-        """Without a path everything is counted and nothing is written: it has been told before."""
+        """Without a path everything is counted and nothing is written, for a pass that would only repeat the report."""
         self.path = path
         self.counts: dict[str, int] = {}
         self._file: IO[bytes] | None = None

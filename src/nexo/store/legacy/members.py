@@ -1,26 +1,30 @@
-"""Members and conversations, made when all messages are stored: cursors that were message ids become seqs.
+"""Members and conversations, made after all messages are stored: cursors that were message ids become seqs.
 
-A cursor becomes the highest seq whose message has an id up to it, an empty one 0. Everybody may see all of
-their conversation, as before. What Nexo keeps beside the cursors is counted here, not by queries later.
+A cursor becomes the highest seq whose message has an id up to it, an empty one 0. One that was a number within its
+chat (`msg_seq`) becomes the seq behind which a message with a higher number stands; of two cursors the one that is
+further counts. Every member may see all of their conversation, as before. What Nexo keeps beside the cursors is
+counted here, not by queries later.
 """
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from nexo.core.model import FIRST_EVENT, Kind, MsgType, Role
+from nexo.core.model import Kind, MsgType, Role
+from nexo.core.unread import countable_sql
 from nexo.ids import AT_ALL, now_ms
-from nexo.store.legacy.chats import Chat, Owner, group_name
+from nexo.store.engines.transfer_connection import Row, TransferConnection
+from nexo.store.legacy.chats import LegacyChat, OwnerCandidate, group_name
 from nexo.store.legacy.messages import COLUMNS as MESSAGE_COLUMNS
-from nexo.store.legacy.messages import ID_MAX, Rules
-from nexo.store.legacy.people import People, clean
-from nexo.store.legacy.tables import GROUP_MEMBERS, REQUESTS, SINGLE_MEMBERS, Legacy, to_ms
-from nexo.store.transfer.links import Link, Row
+from nexo.store.legacy.messages import ID_MAX, MessageRules
+from nexo.store.legacy.numbering import read_numbers
+from nexo.store.legacy.stored_messages import StoredMessages, above
+from nexo.store.legacy.tables import GROUP_MEMBERS, REQUESTS, SINGLE_MEMBERS, LegacyDatabase, to_ms
+from nexo.store.legacy.users import LegacyUsers, clean
 
 CONVERSATION_COLUMNS = (
     "id",
@@ -67,10 +71,11 @@ WEIGHT = 50_000  # messages of the conversations that are finished in one transa
 CHATS_MAX = 500
 _ROLES = {1: Role.OWNER, 2: Role.ADMIN}
 _PENDING = 1
+CURSOR_SEQS = SINGLE_MEMBERS.columns.index("last_delivered_msg_seq")  # and that of reading behind it
 _SILENT = 2  # recv_msg_opt
 
 
-class Finished(NamedTuple):
+class ConversationRows(NamedTuple):
     """The rows of some conversations, by table."""
 
     conversations: list[Row]
@@ -89,37 +94,17 @@ COLUMNS: dict[str, Sequence[str]] = {
 }
 
 
-class Seen:
-    """What is stored of one conversation, as far as cursors need it."""
-
-    def __init__(self) -> None:
-        self.ids = array("q")  # of seq 1, 2, 3 …
-        self.own: dict[str, array[int]] = {}
-        self.mentions: dict[str, array[int]] = {}
-        self.at_all: list[tuple[int, str]] = []
-
-    def own_above(self, user_id: str, seq: int) -> int:
-        return _above(self.own.get(user_id), seq)
-
-    def seq_of(self, cursor: int) -> int:
-        return bisect_right(self.ids, cursor)
-
-
 def _cursor(value: Any) -> int:
-    """Empty is before everything, and what lies beyond all ids behind everything."""
+    """Returns a cursor as a message id: an empty one is before all ids, one beyond all ids behind them."""
     try:
         return 0 if value is None else max(0, min(int(value), ID_MAX))
     except ValueError:
         return 0
 
 
-def _above(seqs: Sequence[int] | None, seq: int) -> int:
-    return 0 if seqs is None else len(seqs) - bisect_right(seqs, seq)
-
-
-def slices(chats: Sequence[Chat], after_conv: int) -> Iterable[list[Chat]]:
-    """Conversations in pieces of bounded work."""
-    piece: list[Chat] = []
+def slices(chats: Sequence[LegacyChat], after_conv: int) -> Iterable[list[LegacyChat]]:
+    """Yields conversations in pieces of bounded work."""
+    piece: list[LegacyChat] = []
     weight = 0
     for chat in chats:
         if chat.conv <= after_conv:
@@ -133,30 +118,37 @@ def slices(chats: Sequence[Chat], after_conv: int) -> Iterable[list[Chat]]:
         yield piece
 
 
-class Finisher:
+class ConversationBuilder:
+    """Makes the rows of conversations and what belongs to them, except their messages."""
+
     def __init__(
-        self, legacy: Legacy, target: Link, people: People, rules: Rules, silent_event_ids: dict[int, int]
+        self,
+        legacy: LegacyDatabase,
+        target: TransferConnection,
+        users: LegacyUsers,
+        rules: MessageRules,
+        silent_event_ids: dict[int, int],
     ) -> None:
         self._legacy = legacy
         self._target = target
-        self._people = people
+        self._users = users
         self._rules = rules
         self._silent_event_ids = silent_event_ids  # of the event that a group without messages begins with
         self._now_ms = now_ms()
 
-    async def finish(self, chats: list[Chat]) -> Finished:
+    async def build(self, chats: list[LegacyChat]) -> ConversationRows:
         seen = await self._read_stored(chats[0].conv, chats[-1].conv)
-        known = await self._read_members(chats)
+        known = await self._read_members(chats, seen)
         requests = await self._read_requests(chats)
-        done = Finished([], [], [], [], [])
+        done = ConversationRows([], [], [], [], [])
         for chat in chats:
             if chat.kind == Kind.GROUP and chat.owner is None:
-                continue  # told as group_left_out
-            found = seen.get(chat.conv) or Seen()
+                continue  # reported as group_left_out
+            found = seen.get(chat.conv) or StoredMessages()
             rows = known.get(chat.conv, {})
-            everybody = chat.pair or tuple(sorted({*rows, *([chat.owner.user_id] if chat.owner else [])}))
-            done.members.extend(self._member(chat, found, user_id, rows.get(user_id)) for user_id in everybody)
-            done.conversations.append(_conversation(chat, found, len(everybody)))
+            user_ids = chat.pair or tuple(sorted({*rows, *([chat.owner.user_id] if chat.owner else [])}))
+            done.members.extend(self._member(chat, found, user_id, rows.get(user_id)) for user_id in user_ids)
+            done.conversations.append(_conversation(chat, found, len(user_ids)))
             if chat.kind == Kind.GROUP:
                 assert chat.owner is not None
                 done.chat_groups.append(self._group(chat, chat.owner))
@@ -169,17 +161,17 @@ class Finisher:
 
     # -- reading -----------------------------------------------------------------------------------------
 
-    async def _read_stored(self, low: int, high: int) -> dict[int, Seen]:
-        seen: dict[int, Seen] = {}
+    async def _read_stored(self, low: int, high: int) -> dict[int, StoredMessages]:
+        seen: dict[int, StoredMessages] = {}
         for conv, seq, message_id, sender in await self._target.read(
             "SELECT conv,seq,server_msg_id,sender_id FROM messages WHERE conv BETWEEN ? AND ? "
-            f"AND msg_type<{FIRST_EVENT} ORDER BY conv,seq",
+            f"AND {countable_sql()} ORDER BY conv,seq",
             low,
             high,
         ):
             found = seen.get(conv)
             if found is None:
-                found = seen[conv] = Seen()
+                found = seen[conv] = StoredMessages()
             found.ids.append(message_id)
             own = found.own.get(sender)
             if own is None:
@@ -194,25 +186,36 @@ class Finisher:
                 seen[conv].mentions.setdefault(user_id, array("q")).append(seq)
         return seen
 
-    async def _read_members(self, chats: list[Chat]) -> dict[int, dict[str, Row]]:
-        """(delivered id, read id, role, join, mute, speak-mute) by conversation and user. Two rows of one
-        person, after chats were merged or for want of a unique key, are one that is as far as either."""
+    async def _read_members(
+        self, chats: list[LegacyChat], seen: dict[int, StoredMessages]
+    ) -> dict[int, dict[str, Row]]:
+        """Returns (delivered seq, read seq, role, join, mute, speak-mute) by conversation and user. Two rows of one
+        user, after chats were merged or for want of a unique key, become one that is as far as either."""
         known: dict[int, dict[str, Row]] = {}
+        nothing = StoredMessages()
         for table, kind in ((SINGLE_MEMBERS, Kind.SINGLE), (GROUP_MEMBERS, Kind.GROUP)):
             by_id = {str(legacy_id): chat for chat in chats if chat.kind == kind for legacy_id in chat.legacy_ids}
             ids = [legacy_id for chat in chats if chat.kind == kind for legacy_id in chat.legacy_ids]
-            for chat_id, user, delivered, read, *rest in await self._legacy.of_chats(table, ids):
-                of_chat = known.setdefault(by_id[str(chat_id)].conv, {})
-                user_id = self._people.find(user)
+            numbers = await read_numbers(self._legacy, kind, by_id, ids, seen)
+            for row in await self._legacy.of_chats(table, ids):
+                chat_id, user, delivered, read, *rest = row[:CURSOR_SEQS]
+                conv = by_id[str(chat_id)].conv
+                of_chat = known.setdefault(conv, {})
+                user_id = self._users.find(user)
                 other = of_chat.get(user_id)
-                cursors = [_cursor(delivered), _cursor(read)]
+                stored = seen.get(conv, nothing)
+                places = numbers.get(str(chat_id))
+                cursors = [stored.seq_of(_cursor(delivered)), stored.seq_of(_cursor(read))]
+                if places is not None:
+                    given = [places.seq_of(_cursor(number)) for number in row[CURSOR_SEQS:]]
+                    cursors = [max(pair) for pair in zip(cursors, given, strict=True)]
                 if other is not None:
                     cursors = [max(pair) for pair in zip(cursors, other, strict=False)]
                     rest = min(rest, list(other[2:]), key=lambda row: int(row[0] or 9))
                 of_chat[user_id] = (*cursors, *rest)
         return known
 
-    async def _read_requests(self, chats: list[Chat]) -> dict[int, dict[str, Row]]:
+    async def _read_requests(self, chats: list[LegacyChat]) -> dict[int, dict[str, Row]]:
         if not self._legacy.has(REQUESTS):
             return {}
         groups = {str(chat.legacy_ids[0]): chat for chat in chats if chat.kind == Kind.GROUP}
@@ -220,17 +223,16 @@ class Finisher:
         ids = [chat.legacy_ids[0] for chat in groups.values()]
         for group_id, user, message, status, created_at in await self._legacy.of_chats(REQUESTS, ids):
             if status is None or int(status) == _PENDING:
-                user_id = self._people.find(user)
+                user_id = self._users.find(user)
                 conv = groups[str(group_id)].conv
                 found.setdefault(conv, {})[user_id] = (user_id, message, created_at)
         return found
 
     # -- rows --------------------------------------------------------------------------------------------
 
-    def _member(self, chat: Chat, seen: Seen, user_id: str, row: Row | None) -> Row:
-        delivered_id, read_id, role, joined, muted, speak_muted = row or (0, 0, None, None, None, None)
-        read = seen.seq_of(read_id)
-        delivered = max(read, seen.seq_of(delivered_id))
+    def _member(self, chat: LegacyChat, seen: StoredMessages, user_id: str, row: Row | None) -> Row:
+        delivered, read, role, joined, muted, speak_muted = row or (0, 0, None, None, None, None)
+        delivered = max(read, delivered)
         own = seen.own.get(user_id)
         at_all_unread = sum(1 for seq, sender in seen.at_all if seq > read and sender != user_id)
         peer = ""
@@ -244,17 +246,17 @@ class Finisher:
             int(_role(chat, user_id, role)),
             delivered,
             read,
-            read,  # all that came along is countable, so the running number is the seq
-            seen.own_above(user_id, read),
+            read,  # all imported messages are countable, so the running number is the seq
+            seen.ownabove(user_id, read),
             own[-1] if own else 0,
-            _above(seen.mentions.get(user_id), read),
+            above(seen.mentions.get(user_id), read),
             len(seen.at_all) - at_all_unread,
             muted_until if muted_until > self._now_ms else 0,
             _SILENT if to_ms(muted, self._rules.zone) > self._now_ms else 0,
             to_ms(joined, self._rules.zone),
         )
 
-    def _group(self, chat: Chat, owner: Owner) -> Row:
+    def _group(self, chat: LegacyChat, owner: OwnerCandidate) -> Row:
         creator = chat.group[3] if chat.group else None
         extra = msgspec.json.encode({"legacy_group_id": str(chat.legacy_ids[0])}).decode()
         return (
@@ -262,7 +264,7 @@ class Finisher:
             chat.conv,
             group_name(chat),
             clean(chat.group[2] if chat.group else "")[:512],
-            owner.user_id if creator is None else self._people.find(creator),
+            owner.user_id if creator is None else self._users.find(creator),
             owner.user_id,
             "approval" if self._legacy.has(REQUESTS) else "open",
             extra,
@@ -270,11 +272,11 @@ class Finisher:
             chat.created_at,
         )
 
-    def _request(self, chat: Chat, row: Row) -> Row:
+    def _request(self, chat: LegacyChat, row: Row) -> Row:
         user_id, message, created_at = row
         return chat.name[3:], user_id, clean(message)[:512], to_ms(created_at, self._rules.zone)
 
-    def _creation(self, chat: Chat, owner: Owner) -> Row:
+    def _creation(self, chat: LegacyChat, owner: OwnerCandidate) -> Row:
         content = {"group_id": chat.name[3:], "name": group_name(chat), "by": owner.user_id}
         text = msgspec.json.encode(content).decode()
         event_id = self._silent_event_ids[chat.conv]
@@ -282,7 +284,7 @@ class Finisher:
         return (*event, None, None, None, None, 0, None, None, _last_at(chat), 0)
 
 
-def _role(chat: Chat, user_id: str, role: Any) -> Role:
+def _role(chat: LegacyChat, user_id: str, role: Any) -> Role:
     if chat.kind == Kind.SINGLE:
         return Role.MEMBER
     if chat.owner is not None and chat.owner.user_id == user_id:
@@ -290,11 +292,11 @@ def _role(chat: Chat, user_id: str, role: Any) -> Role:
     return Role.ADMIN if role is not None and int(role) in _ROLES else Role.MEMBER
 
 
-def _last_at(chat: Chat) -> int:
+def _last_at(chat: LegacyChat) -> int:
     return chat.last_at + chat.recalls if chat.total else max(1, chat.created_at)
 
 
-def _conversation(chat: Chat, seen: Seen, members: int) -> Row:
+def _conversation(chat: LegacyChat, seen: StoredMessages, members: int) -> Row:
     last_at = _last_at(chat) if chat.head else 0
     first: Row = (chat.conv, chat.name, int(chat.kind), chat.head, chat.total, len(seen.at_all))
     return (*first, last_at, members, chat.created_at)

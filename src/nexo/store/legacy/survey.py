@@ -1,7 +1,7 @@
-"""The first pass: everything is read and counted, nothing is written.
+"""The first pass of the import: everything is read and counted, nothing is written.
 
-It finds what cannot come along as it is, and gives a fingerprint by which a later run knows that the source
-is still the same.
+It reports what cannot be imported as it is, and computes a fingerprint by which a later run recognises the same
+source.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from msgspec import Struct
 
 from nexo.core.model import Kind
 from nexo.ids import now_ms, time_of
-from nexo.store.legacy.chats import Chats, Owner, Snapshot
+from nexo.store.engines.transfer_connection import Row
+from nexo.store.legacy.chats import Chats, OwnerCandidate, Snapshot
 from nexo.store.legacy.issues import Issues
-from nexo.store.legacy.messages import Converter, Rules, named_in
-from nexo.store.legacy.people import People
+from nexo.store.legacy.messages import Converter, MessageRules, named_in
 from nexo.store.legacy.tables import (
     GROUP_MEMBERS,
     MENTIONS,
@@ -25,26 +25,26 @@ from nexo.store.legacy.tables import (
     NOT_IMPORTED,
     REQUESTS,
     SINGLE_MEMBERS,
-    Legacy,
-    Table,
+    LegacyDatabase,
+    LegacyTable,
     to_ms,
 )
+from nexo.store.legacy.users import LegacyUsers
 from nexo.store.transfer.copy import Progress
-from nexo.store.transfer.links import Row
-from nexo.store.transfer.paging import Pages
+from nexo.store.transfer.table_pages import TablePages
 
 _encode = msgspec.msgpack.Encoder(enc_hook=str).encode
 
 
 def _digested(rows: list[Row]) -> bytes:
-    """Row by row: where a page ends says nothing about the source."""
+    """Returns bytes for the fingerprint, row by row: they do not depend on where a page ends."""
     return b"".join(map(_encode, rows))
 
 
 class Survey(Struct):
     """What is known of a legacy database after it was read once."""
 
-    people: People
+    users: LegacyUsers
     chats: Chats
     mentioned: dict[int, tuple[str, ...]]
     repeated: frozenset[int]
@@ -59,8 +59,8 @@ class Survey(Struct):
     def first_event_id(self) -> int:
         return self.last_id + 1
 
-    def converter(self, issues: Issues, rules: Rules) -> Converter:
-        return Converter(self.people, self.chats, issues, rules, self.mentioned, self.repeated)
+    def converter(self, issues: Issues, rules: MessageRules) -> Converter:
+        return Converter(self.users, self.chats, issues, rules, self.mentioned, self.repeated)
 
     def silent_event_ids(self) -> dict[int, int]:
         silent = [chat.conv for chat in self.chats.all if chat.is_silent_group and chat.owner is not None]
@@ -69,20 +69,20 @@ class Survey(Struct):
 
 
 async def survey(
-    legacy: Legacy,
+    legacy: LegacyDatabase,
     issues: Issues,
-    rules: Rules,
+    rules: MessageRules,
     renames: dict[str, str],
     position: int,
     batch_rows: int,
     progress: Progress,
 ) -> Survey:
-    """`position` is the last message that an earlier run has stored: how far everything was counted by then
-    is remembered."""
-    people = People(renames, issues)
-    found = Survey(people, Chats(people, issues, rules.zone), {}, frozenset(), digest=hashlib.blake2b(digest_size=16))
+    """Read the whole source. `position` is the last message that an earlier run has stored: the counts up to it are
+    kept in `at_position`."""
+    users = LegacyUsers(renames, issues)
+    found = Survey(users, Chats(users, issues, rules.zone), {}, frozenset(), digest=hashlib.blake2b(digest_size=16))
     found.digest.update(repr((sorted(renames.items()), str(rules.zone), rules.recalled_status)).encode())
-    await people.read(legacy, batch_rows)
+    await users.read(legacy, batch_rows)
     await found.chats.read(legacy, batch_rows)
     await _read_mentions(legacy, found)
     found.repeated = await _read_repeated(legacy)
@@ -91,35 +91,35 @@ async def survey(
         await _read_members(legacy, found, table, issues, rules, batch_rows)
     if legacy.has(REQUESTS):
         name = legacy.name(REQUESTS, "from_user_id")
-        for (user,) in await legacy.link.read(f"SELECT DISTINCT {name} FROM {REQUESTS.name} ORDER BY {name}"):
-            people.find(user)
+        for (user,) in await legacy.connection.read(f"SELECT DISTINCT {name} FROM {REQUESTS.name} ORDER BY {name}"):
+            users.find(user)
     found.chats.choose_owners()
-    people.strangers.sort()
-    await _tell_the_rest(legacy, found, issues)
+    users.strangers.sort()
+    await _report_the_rest(legacy, found, issues)
     return found
 
 
-async def _read_mentions(legacy: Legacy, found: Survey) -> None:
-    """They are few, and have no useful index: all of them at once."""
+async def _read_mentions(legacy: LegacyDatabase, found: Survey) -> None:
+    """Read all at once: they are few, and have no useful index."""
     if not legacy.has(MENTIONS):
         return
     by_message: dict[int, list[tuple[Any, Any]]] = {}
     select = legacy.select(MENTIONS)
-    rows = await legacy.link.read(f"SELECT {','.join(select)} FROM {MENTIONS.name} ORDER BY 1,2,3")
+    rows = await legacy.connection.read(f"SELECT {','.join(select)} FROM {MENTIONS.name} ORDER BY 1,2,3")
     found.digest.update(_digested(rows))
     for message_id, user_id, kind in rows:
         by_message.setdefault(message_id, []).append((user_id, kind))
-    found.mentioned = {message_id: named_in(pairs, found.people) for message_id, pairs in by_message.items()}
+    found.mentioned = {message_id: named_in(pairs, found.users) for message_id, pairs in by_message.items()}
 
 
-async def _read_repeated(legacy: Legacy) -> frozenset[int]:
-    """Messages whose client_msg_id an earlier one of the same sender has. The old database may compare without
-    regard to case: what it thinks equal is looked at once more."""
+async def _read_repeated(legacy: LegacyDatabase) -> frozenset[int]:
+    """Returns the messages whose client_msg_id an earlier one of the same sender has. The old database may compare
+    without regard to case, so what it takes for equal is compared once more here."""
     if not legacy.has(MESSAGES, "client_msg_id"):
         return frozenset()
     key, sender, given = (legacy.name(MESSAGES, name) for name in ("id", "from_user_id", "client_msg_id"))
     # one pass: without an index on it, asking for each pair would read the whole table every time
-    rows = await legacy.link.read(
+    rows = await legacy.connection.read(
         f"SELECT m.{key},m.{sender},m.{given} FROM {MESSAGES.name} m JOIN (SELECT {sender} AS who,{given} AS what "
         f"FROM {MESSAGES.name} WHERE {given} IS NOT NULL AND {given}<>'' GROUP BY {sender},{given} "
         f"HAVING COUNT(*)>1) d ON d.who=m.{sender} AND d.what=m.{given} ORDER BY m.{key}"
@@ -135,10 +135,10 @@ async def _read_repeated(legacy: Legacy) -> frozenset[int]:
 
 
 async def _read_messages(
-    legacy: Legacy,
+    legacy: LegacyDatabase,
     found: Survey,
     issues: Issues,
-    rules: Rules,
+    rules: MessageRules,
     position: int,
     batch_rows: int,
     progress: Progress,
@@ -161,43 +161,45 @@ async def _read_messages(
         chat.remember()
     if converter.without_client_id:
         issues.add("without_client_msg_id", MESSAGES.name, count=converter.without_client_id)
+    if converter.out_of_order:
+        issues.add("order_changed", MESSAGES.name, count=converter.out_of_order)
     if converter.retyped:
         issues.add("type_changed", MESSAGES.name, count=converter.retyped)
 
 
 async def _read_members(
-    legacy: Legacy, found: Survey, table: Table, issues: Issues, rules: Rules, batch_rows: int
+    legacy: LegacyDatabase, found: Survey, table: LegacyTable, issues: Issues, rules: MessageRules, batch_rows: int
 ) -> None:
     is_group = table is GROUP_MEMBERS
-    pages = Pages(table.name, legacy.select(table), legacy.select(table)[:2], batch_rows)
-    async for page in pages.all(legacy.link):
+    pages = TablePages(table.name, legacy.select(table), legacy.select(table)[:2], batch_rows)
+    async for page in pages.all(legacy.connection):
         found.digest.update(_digested(page))
         for row in page:
-            user_id = found.people.find(row[1])
+            user_id = found.users.find(row[1])
             chat = found.chats.known_group(row[0]) if is_group else found.chats.known_single(row[0])
             if chat is None or (chat.pair is not None and user_id not in chat.pair):
                 whole = dict(zip(table.columns, row, strict=True))
                 issues.add("member_left_out", table.name, f"{row[0]}:{row[1]}", whole)
             elif chat.kind == Kind.GROUP:
-                candidate = _candidate(row, user_id, chat.group, found.people, rules)
+                candidate = _candidate(row, user_id, chat.group, found.users, rules)
                 chat.owner = candidate if chat.owner is None else min(chat.owner, candidate)
 
 
-def _candidate(row: Row, user_id: str, group: Row | None, people: People, rules: Rules) -> Owner:
+def _candidate(row: Row, user_id: str, group: Row | None, users: LegacyUsers, rules: MessageRules) -> OwnerCandidate:
     role = 3 if row[4] is None else int(row[4])
     creator = group[3] if group else None
     if role == 1:
         rank = 0
-    elif creator is not None and people.find(creator) == user_id:
+    elif creator is not None and users.find(creator) == user_id:
         rank = 1
     else:
         rank = 2 if role == 2 else 3
-    return Owner(rank, to_ms(row[5], rules.zone), user_id)
+    return OwnerCandidate(rank, to_ms(row[5], rules.zone), user_id)
 
 
-async def _tell_the_rest(legacy: Legacy, found: Survey, issues: Issues) -> None:
+async def _report_the_rest(legacy: LegacyDatabase, found: Survey, issues: Issues) -> None:
     for name in NOT_IMPORTED:
-        if await legacy.link.columns(name) and (count := await legacy.count(name)):
+        if await legacy.connection.columns(name) and (count := await legacy.count(name)):
             issues.add("table_not_imported", name, count=count)
     if found.messages and not legacy.has(MESSAGES, "created_at"):
         issues.add("no_times", MESSAGES.name)

@@ -1,7 +1,7 @@
-"""A whole store from one database to another, of whatever engines, table by table in the order of its keys.
+"""Copy a whole store from one database to another, of any two engines, table by table in the order of its keys.
 
-Every batch is one transaction that also says how far it got, so a copy that was killed goes on after its last
-commit. At the end every row is read from both sides and compared, and the laws of `nexo check` are asked.
+Every batch is one transaction that also records how far it got, so a copy that was killed continues after its last
+commit. At the end every row is read from both sides and compared, and `nexo check` runs on the copy.
 """
 
 from __future__ import annotations
@@ -15,10 +15,18 @@ from sqlalchemy import Integer, Table
 
 from nexo.config import StoreUrl
 from nexo.store import check, schema
-from nexo.store.transfer.links import Link, Row, source_link, target_link, transaction
-from nexo.store.transfer.paging import Pages
-from nexo.store.transfer.places import held
-from nexo.store.transfer.record import Record, Refused, check_schema, check_source_unused, read_leases
+from nexo.store.engines.transfer_connection import Row, TransferConnection
+from nexo.store.transfer.connections import open_source, open_target, transaction
+from nexo.store.transfer.folder_locks import lock_folders
+from nexo.store.transfer.progress_record import (
+    NOT_COPIED,
+    TransferRecord,
+    TransferRefused,
+    check_schema,
+    check_source_unused,
+    read_leases,
+)
+from nexo.store.transfer.table_pages import TablePages
 
 BATCH_ROWS = 2000  # with 16 KiB of content each still no more than tens of megabytes
 LISTED = 20
@@ -47,13 +55,13 @@ class CopyReport(Struct):
 
 
 def tables() -> list[Table]:
-    """All of them, by name: whatever a later version adds goes along."""
-    return [schema.metadata.tables[name] for name in sorted(schema.metadata.tables)]
+    """Returns the tables to copy, by name, also those that later versions add. A copy begins with an empty journal."""
+    return [schema.metadata.tables[name] for name in sorted(set(schema.metadata.tables) - NOT_COPIED)]
 
 
-def pages_of(table: Table, rows: int) -> Pages:
+def pages_of(table: Table, rows: int) -> TablePages:
     key = [column.name for column in table.primary_key]
-    return Pages(table.name, columns_of(table), key, rows)
+    return TablePages(table.name, columns_of(table), key, rows)
 
 
 def columns_of(table: Table) -> list[str]:
@@ -63,7 +71,8 @@ def columns_of(table: Table) -> list[str]:
 
 
 def as_copied(table: Table, rows: list[Row]) -> list[Row]:
-    """Leases are carried over as ended: their last millisecond counts, their holder is gone."""
+    """Returns rows as the target gets them: leases as ended, because their last millisecond counts and their holder is
+    gone."""
     if table.name != "node_leases":
         return rows
     place = columns_of(table).index("expires_at")
@@ -78,15 +87,15 @@ async def copy_store(
     restart: bool = False,
     progress: Progress = lambda *_: None,
 ) -> CopyReport:
-    if source_url == target_url or (source_url.engine == "sqlite" and _same_file(source_url, target_url)):
-        raise Refused("source and target are the same database")
+    if source_url == target_url or _is_same_file(source_url, target_url):
+        raise TransferRefused("source and target are the same database")
     report = CopyReport()
-    with held(source_url, target_url):
-        async with source_link(source_url) as source, target_link(target_url) as target:
+    with lock_folders(source_url, target_url):
+        async with open_source(source_url) as source, open_target(target_url) as target:
             await check_schema(source_url, source)
             leases = await read_leases(source, source_url)
             counts, fingerprint = await _survey(source, progress)
-            record = Record(target, target_url, "copy-store", source_url.redacted())
+            record = TransferRecord(target, target_url, "copy-store", source_url.redacted())
             await record.open(fingerprint, restart=restart)
             report.resumed = record.resumed
             await _copy_all(source, target, record, counts, batch_rows, progress)
@@ -101,18 +110,18 @@ async def copy_store(
 
 
 async def broken_laws(url: StoreUrl, progress: Progress) -> dict[str, int]:
-    """What `nexo check` finds in a target that is not released yet."""
+    """Returns what `nexo check` finds in a target that is not released yet, as a count per kind."""
     report = await check.check(url, half_done=True, progress=lambda done, of: progress("checking the laws", done, of))
     return report.counts
 
 
-def _same_file(a: StoreUrl, b: StoreUrl) -> bool:
-    return b.engine == "sqlite" and a.path.resolve() == b.path.resolve()
+def _is_same_file(a: StoreUrl, b: StoreUrl) -> bool:
+    return a.is_embedded and b.is_embedded and a.path.resolve() == b.path.resolve()
 
 
-async def _survey(source: Link, progress: Progress) -> tuple[dict[str, int], str]:
-    """Rows per table, and a fingerprint that changes when anything a server writes has changed: counts, and
-    the greatest value and a sum of every number. Leases come and go without meaning anything."""
+async def _survey(source: TransferConnection, progress: Progress) -> tuple[dict[str, int], str]:
+    """Returns the rows per table, and a fingerprint that changes with anything that a server writes: counts, and the
+    greatest value and a sum of every number. Leases change without a change of data and are left out."""
     counts: dict[str, int] = {}
     facts: list[object] = []
     everything = tables()
@@ -128,7 +137,12 @@ async def _survey(source: Link, progress: Progress) -> tuple[dict[str, int], str
 
 
 async def _copy_all(
-    source: Link, target: Link, record: Record, counts: dict[str, int], batch_rows: int, progress: Progress
+    source: TransferConnection,
+    target: TransferConnection,
+    record: TransferRecord,
+    counts: dict[str, int],
+    batch_rows: int,
+    progress: Progress,
 ) -> None:
     total = sum(counts.values())
     done = sum(counts[table.name] for table in tables() if table.name < record.stage)
@@ -146,44 +160,26 @@ async def _copy_all(
             done += len(rows)
             progress("copying", done, total)
     async with transaction(target):
-        await _set_sequences(target)
+        await target.set_sequence("conversations", "id")
         await record.write(_DONE, None)
 
 
-async def _count_copied(target: Link, table: Table) -> int:
+async def _count_copied(target: TransferConnection, table: Table) -> int:
     ((count,),) = await target.read(f"SELECT COUNT(*) FROM {table.name}")
     return int(count)
 
 
-async def _set_sequences(target: Link) -> None:
-    """PostgreSQL numbers new rows from a sequence that knows nothing of rows with numbers of their own."""
-    await set_sequence(target, "conversations", "id")
-
-
-async def set_sequence(target: Link, table: str, column: str) -> None:
-    if target.engine == "postgresql":
-        await target.do(
-            f"SELECT setval(pg_get_serial_sequence('{table}','{column}'),COALESCE(MAX({column}),0)+1,false) "
-            f"FROM {table}"
-        )
-
-
-async def analyze(target: Link) -> None:
-    """A server database plans by what it knows of its tables; of rows that just came it knows nothing yet, and
-    the first queries on them would take minutes. SQLite needs no such thing."""
-    names = ",".join(table.name for table in tables())
-    if target.engine == "postgresql":
-        await target.do(f"ANALYZE {names}")
-    elif target.engine == "mysql":
-        await target.read(f"ANALYZE TABLE {names}")
+async def analyze(target: TransferConnection) -> None:
+    """Without it the first queries on tables that were just filled could take minutes."""
+    await target.analyze([str(table.name) for table in tables()])
 
 
 # -- the proof -------------------------------------------------------------------------------------------
 
 
 async def _compare_all(
-    source: Link,
-    target: Link,
+    source: TransferConnection,
+    target: TransferConnection,
     counts: dict[str, int],
     batch_rows: int,
     report: CopyReport,
@@ -209,8 +205,8 @@ async def _compare_all(
             _add_difference(report, f"{table.name}: {stored} rows instead of {seen.rows}")
 
 
-async def _between(target: Link, table: Table, pages: Pages, expected: list[Row]) -> list[Row]:
-    """The target's rows from the first to the last of these keys."""
+async def _between(target: TransferConnection, table: Table, pages: TablePages, expected: list[Row]) -> list[Row]:
+    """Returns the target's rows from the first to the last of these keys."""
     width = pages.key_width
     key = columns_of(table)[:width]
     first = await target.read(

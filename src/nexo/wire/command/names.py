@@ -32,7 +32,7 @@ def chat_type_of(conversation_id: str) -> int:
 
 
 def naming(conversation_id: str) -> dict[str, Any]:
-    """What a push says about which conversation it means: the same for every receiver, and unmistakable."""
+    """How a push names its conversation: the same for every receiver, and unambiguous."""
     if conversation_id.startswith("si_"):
         low, _, high = conversation_id[3:].partition(":")
         return {"conversation_id": f"p_{low}_{high}", "chat_type": 1, "user_ids": (low, high)}

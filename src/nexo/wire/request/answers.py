@@ -9,16 +9,19 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from nexo.core import events
+from nexo.core.message_events import content_of
 from nexo.core.model import Message, MsgType
-from nexo.core.shapes import MessageShape, message_as, message_shape, sent_shape
+from nexo.core.shapes import MessageShape, edited_shape, message_as, message_shape, sent_shape
 from nexo.errors import NexoError
 from nexo.ids import group_of
+from nexo.wire.call_forms import CALL_ANSWERS
+from nexo.wire.request.calls import CALL_PUSHES
 
 KICKED = ("kicked", "replaced")
 
 
 class PushedShape(MessageShape):
-    """A message on its way to somebody; the flags are there when they are true."""
+    """A message for a receiver; flags are present only when true."""
 
     important: bool | UnsetType = UNSET
     silent: bool | UnsetType = UNSET
@@ -27,7 +30,7 @@ class PushedShape(MessageShape):
 
 
 def _pushed(event: events.Pushed) -> Any:
-    shape = message_as(PushedShape, event.message)
+    shape = message_as(event.message, PushedShape)
     if not event.quoted:
         shape.quote = UNSET
     shape.important = event.important or UNSET
@@ -41,7 +44,7 @@ def _pushed(event: events.Pushed) -> Any:
 
 
 def _recalled(message: Message) -> Any:
-    """The recall event, told as what it means: `seq` is the event's own."""
+    """A recall as a frame of its own; `seq` is that of the recall event."""
     target = msgspec.json.decode(message.content)
     return {
         "server_msg_id": target["server_msg_id"],
@@ -50,6 +53,30 @@ def _recalled(message: Message) -> Any:
         "by": message.sender_id,
         "send_at": message.send_at,
     }
+
+
+_QUIET: dict[int, int] = {MsgType.EDITED: 2014, MsgType.REACTIONS: 2015, MsgType.PINNED: 2016}
+
+
+def _quiet(event: events.Pushed) -> Any:
+    """An edit, changed reactions or a pin as a frame of its own; `seq` is that of the event. What its receiver may not
+    see is left out."""
+    message = event.message
+    content = content_of(message)
+    data: dict[str, Any] = {
+        "server_msg_id": content["server_msg_id"],
+        "conversation_id": message.conversation_id,
+        "seq": message.seq,
+    }
+    if message.msg_type != MsgType.REACTIONS:
+        data["by"] = message.sender_id
+    shown = ("content", "mentions", "edited_at", "reactions", "added", "removed", "on")
+    data.update((name, content[name]) for name in shown if name in content)
+    data["send_at"] = message.send_at
+    for flag in ("important", "resend"):
+        if getattr(event, flag):
+            data[flag] = True
+    return data
 
 
 def _page(event: events.Pulled) -> Any:
@@ -120,11 +147,12 @@ def _accepted(event: events.Accepted) -> Any:
 
 
 ANSWERS: dict[type, Callable[[Any], Any]] = {
+    **CALL_ANSWERS,
     events.Saved: _saved,
     events.Accepted: _accepted,
     events.Pulled: _page,
     events.Synced: _newest_seqs,
-    events.LastMessages: lambda event: {
+    events.LastMessagesListed: lambda event: {
         "messages": [message_shape(message) for message in event.messages],
         "has_more": event.has_more,
     },
@@ -134,6 +162,17 @@ ANSWERS: dict[type, Callable[[Any], Any]] = {
         "unread": event.unread,
     },
     events.Recalled: lambda event: {
+        "server_msg_id": str(event.server_msg_id),
+        "conversation_id": event.conversation_id,
+        "seq": event.seq,
+    },
+    events.Edited: edited_shape,
+    events.Reacted: lambda event: {
+        "server_msg_id": str(event.server_msg_id),
+        "conversation_id": event.conversation_id,
+        "reactions": event.reactions,
+    },
+    events.PinChanged: lambda event: {
         "server_msg_id": str(event.server_msg_id),
         "conversation_id": event.conversation_id,
         "seq": event.seq,
@@ -173,9 +212,18 @@ def _notify(event: events.Notify) -> Any:
     return data
 
 
+def _deleted(event: events.Deleted) -> Any:
+    data: dict[str, Any] = {"conversation_id": event.conversation_id, "deleted_rev": event.deleted_rev}
+    if event.up_to_seq is None:
+        return {**data, "server_msg_ids": list(map(str, event.server_msg_ids))}
+    return {**data, "up_to_seq": event.up_to_seq}
+
+
 def _push_message(event: events.Pushed) -> tuple[int, Any]:
     if event.message.msg_type == MsgType.RECALLED:
         return 2007, _recalled(event.message)
+    if event.message.msg_type in _QUIET:
+        return _QUIET[event.message.msg_type], _quiet(event)
     return 2001, _pushed(event)
 
 
@@ -185,7 +233,20 @@ def _push_failure(event: events.Failed | events.SignInFailed) -> tuple[int, Any]
     return 2002 if error.name in KICKED else 2010, {"reason": error.name, **error_data(error, client_msg_id)}
 
 
+def _contact_event(event: events.ContactRequested | events.ContactDecided | events.JoinRequested) -> Any:
+    """A push about people: `event` says which."""
+    match event:
+        case events.ContactRequested(request_id, user_id, message, at):
+            data: dict[str, Any] = {"event": "request", "request_id": str(request_id), "message": message}
+        case events.ContactDecided(request_id, user_id, accepted, at):
+            data = {"event": "decision", "request_id": str(request_id), "accepted": accepted}
+        case events.JoinRequested(group_id, user_id, message, at):
+            data = {"event": "join_request", "group_id": group_id, "message": message}
+    return {**data, "user_id": user_id, "send_at": at}
+
+
 PUSHES: dict[type, Callable[[Any], tuple[int, Any]]] = {
+    **CALL_PUSHES,
     events.Pushed: _push_message,
     events.Receipt: lambda event: (2003 if event.ack_type == "read" else 2008, _receipt(event)),
     events.Resync: lambda event: (2004, _resync(event)),
@@ -211,6 +272,10 @@ PUSHES: dict[type, Callable[[Any], tuple[int, Any]]] = {
         2013,
         {"conversations": [{"conversation_id": name, "head_seq": head} for name, head in event.heads]},
     ),
+    events.ContactRequested: lambda event: (2017, _contact_event(event)),
+    events.ContactDecided: lambda event: (2017, _contact_event(event)),
+    events.JoinRequested: lambda event: (2017, _contact_event(event)),
+    events.Deleted: lambda event: (2018, _deleted(event)),
     # who joins a group gets its whole entry first
     events.Synced: lambda event: (2013, {"conversations": list(event.heads)}),
 }

@@ -9,8 +9,11 @@ import msgspec
 from msgspec import Raw, Struct
 
 from nexo.core import commands
+from nexo.core.message_fields import carries_plain, with_plain
 from nexo.errors import NexoError
+from nexo.wire.call_forms import CALL_ERROR_FIELDS
 from nexo.wire.reading import Seq, reader, seq
+from nexo.wire.request.calls import CALL_REQUESTS
 
 ERROR_FIELDS = {
     "conversation_ids": "conversation_id",
@@ -23,6 +26,8 @@ ERROR_FIELDS = {
     "sender_id": "user_id",
     "from": "user_id",
     "user_ids": "user_id",
+    "expires_s": "expires",
+    **CALL_ERROR_FIELDS,
 }
 
 
@@ -39,6 +44,7 @@ class _Seqs(Struct):
     seqs: list[Seq]
 
 
+@with_plain()
 class _Send(Struct):
     client_msg_id: str
     content: Any = None
@@ -49,6 +55,8 @@ class _Send(Struct):
     mentions: list[str] | None = None
     reply_to: str | int | None = None
     extra: Any = None
+    send_at: Any = None
+    expires_s: int | None = None
     send_id: str | None = None
     sender_id: str | None = None
     from_: str | None = msgspec.field(default=None, name="from")
@@ -70,6 +78,24 @@ class _WhichMessage(Struct):
     server_msg_id: str | int
 
 
+class _Edit(Struct):
+    server_msg_id: str | int
+    client_msg_id: str
+    content: Any = None
+    mentions: list[str] | None = None
+
+
+class _React(Struct):
+    server_msg_id: str | int
+    emoji: str
+    on: bool = True
+
+
+class _Pin(Struct):
+    server_msg_id: str | int
+    on: bool = True
+
+
 class _Typing(Struct):
     recv_id: str | None = None
     group_id: str | None = None
@@ -84,6 +110,7 @@ def _heads(data: _Conversations, user_id: str | None) -> commands.Command:
     return commands.Heads(None if data.conversation_ids is None else tuple(data.conversation_ids))
 
 
+@carries_plain
 def _send(data: _Send, user_id: str | None) -> commands.Command:
     if any(named is not None and named != user_id for named in (data.send_id, data.sender_id, data.from_)):
         raise NexoError("identity_mismatch")
@@ -101,6 +128,8 @@ def _send(data: _Send, user_id: str | None) -> commands.Command:
         data.mentions or (),
         data.reply_to,
         data.extra,
+        data.send_at,
+        data.expires_s,
     )
 
 
@@ -115,20 +144,21 @@ def _typing(data: _Typing, user_id: str | None) -> commands.Command:
     return commands.Typing(data.on, data.recv_id or None, data.group_id or None)
 
 
-class Row(NamedTuple):
+class RequestAction(NamedTuple):
     """A request: how its `data` is read, and which command it is."""
 
     read: Callable[[bytes | Raw], Any]
     command: Callable[[Any, str | None], commands.Command]
+    form: type[Struct]  # the fields of `data`
 
 
-def _row(form: type[Struct], command: Callable[[Any, str | None], commands.Command]) -> Row:
-    return Row(reader(form, ERROR_FIELDS), command)
+def _row(form: type[Struct], command: Callable[[Any, str | None], commands.Command]) -> RequestAction:
+    return RequestAction(reader(form, ERROR_FIELDS), command, form)
 
 
 SEND = 1003
 
-REQUESTS: dict[int, Row] = {
+REQUESTS: dict[int, RequestAction] = {
     1001: _row(_Conversations, _heads),
     1002: _row(_Seqs, lambda data, _: commands.PullSeqs(data.conversation_id, tuple(map(seq, data.seqs)))),
     SEND: _row(_Send, _send),
@@ -140,4 +170,10 @@ REQUESTS: dict[int, Row] = {
     1009: _row(_WhichMessage, lambda data, _: commands.Recall(data.server_msg_id)),
     1010: _row(_Typing, _typing),
     1011: _row(_Users, lambda data, _: commands.SubscribePresence(tuple(data.user_ids))),
+    1012: _row(
+        _Edit, lambda data, _: commands.Edit(data.server_msg_id, data.content, data.client_msg_id, data.mentions)
+    ),
+    1013: _row(_React, lambda data, _: commands.React(data.server_msg_id, data.emoji, data.on)),
+    1014: _row(_Pin, lambda data, _: commands.Pin(data.server_msg_id, data.on)),
+    **{number: _row(*call) for number, call in CALL_REQUESTS.items()},
 }

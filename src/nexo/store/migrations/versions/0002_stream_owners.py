@@ -12,10 +12,9 @@ depends_on = None
 
 
 def table_options() -> dict[str, Any]:
-    dialect = op.get_bind().dialect
-    if dialect.name not in ("mysql", "mariadb"):
-        return {}
-    collation = "utf8mb4_nopad_bin" if getattr(dialect, "is_mariadb", False) else "utf8mb4_0900_bin"
+    """Options that only MySQL and MariaDB read."""
+    is_mariadb = getattr(op.get_bind().dialect, "is_mariadb", False)
+    collation = "utf8mb4_nopad_bin" if is_mariadb else "utf8mb4_0900_bin"
     return {"mysql_charset": "utf8mb4", "mysql_collate": collation, "mysql_engine": "InnoDB"}
 
 

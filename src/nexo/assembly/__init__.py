@@ -1,0 +1,1 @@
+"""Assembly of the parts: the only code that chooses implementations."""

@@ -1,0 +1,1 @@
+"""Calls between two users: signalling and records. Media goes between the devices."""

@@ -1,0 +1,60 @@
+"""Settings of users, contacts, calls, reports and exports; part of the tree in `tree.py`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from nexo.config.fields import Section, about
+
+
+class UserConfig(Section, frozen=True):
+    search: Annotated[bool, about("Users may look for others by the beginning of id or nickname.")] = True
+
+
+class PolicyConfig(Section, frozen=True):
+    single_chat: Annotated[
+        Literal["open", "contacts"],
+        about("Who may send to whom outside groups: `open`, or `contacts` only (others are refused `not_contact`)."),
+    ] = "open"
+
+
+class ContactConfig(Section, frozen=True):
+    max: Annotated[int, about("Contacts that a user may have.", ge=1, le=100_000)] = 5000
+    max_requests: Annotated[
+        int, about("Open contact requests that a user may have received, and may have sent.", ge=1, le=10_000)
+    ] = 500
+    requests_per_min: Annotated[int, about("Contact requests and decisions of one user; 0: any number.", ge=0)] = 60
+
+
+class CallsConfig(Section, frozen=True):
+    enabled: Annotated[bool, about("Users may call each other; otherwise CALL frames are `not_implemented`.")] = True
+    ring_s: Annotated[int, about("Seconds until a call that is not answered ends as missed.", ge=1, le=600)] = 30
+    gone_s: Annotated[
+        int, about("Seconds after which a call ends whose caller or callee has no connection any more.", ge=1, le=600)
+    ] = 15
+    max_s: Annotated[
+        int, about("Seconds after which a call ends in any case: devices may have left it silently.", ge=60)
+    ] = 43_200
+    invites_per_min: Annotated[int, about("Calls that one user may begin; 0: any number.", ge=0)] = 30
+    stun: Annotated[
+        list[str], about("Addresses of STUN servers for `GET /call/ice`, such as `stun:turn.example.org:3478`.")
+    ] = []
+    turn: Annotated[
+        list[str],
+        about("Addresses of TURN servers for `GET /call/ice`, such as `turn:turn.example.org:3478?transport=udp`."),
+    ] = []
+    turn_secret: Annotated[
+        str, about("The secret shared with the TURN servers (`static-auth-secret` of coturn).", secret="value")
+    ] = ""
+    turn_ttl_s: Annotated[int, about("Seconds for which credentials of TURN are valid.", ge=60, le=604_800)] = 86_400
+
+
+class ReportConfig(Section, frozen=True):
+    per_min: Annotated[int, about("Messages that one user may report to the moderators; 0: any number.", ge=0)] = 20
+
+
+class ExportConfig(Section, frozen=True):
+    keep_h: Annotated[int, about("Hours until the file of an export is deleted.", ge=1, le=720)] = 24
+    max_mb: Annotated[
+        int, about("Size of the file of an export, in MiB; a larger one is given up.", ge=1, le=100_000)
+    ] = 512

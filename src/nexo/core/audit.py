@@ -1,0 +1,16 @@
+"""An act of an administrator, a key or the command line, as the audit log holds it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+
+class AuditEntry(Struct, frozen=True):
+    id: int
+    at: int
+    actor: str  # `user:alice`, `key:shop`, `command line`
+    act: str  # `user.disable`
+    target: str
+    detail: dict[str, Any]

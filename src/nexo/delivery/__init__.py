@@ -1,0 +1,1 @@
+"""Delivery to connected clients: registered connections, audiences, fan-out, receipts, presence."""

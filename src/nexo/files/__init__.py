@@ -1,0 +1,1 @@
+"""Files of users: storing, uploading, serving and deleting them."""

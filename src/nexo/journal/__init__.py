@@ -1,0 +1,1 @@
+"""The journal's readers: consumers with stored cursors, and the work that keeps it small."""

@@ -1,0 +1,1 @@
+"""Requests to addresses that an operator or a product has named: checked, bounded in time and size."""

@@ -1,1 +1,0 @@
-"""Two-phase acknowledgement: accepted into a stream of Redis first, saved in the database after that."""

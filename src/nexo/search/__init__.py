@@ -1,0 +1,1 @@
+"""The index of search: filled from the journal, asked by users."""

@@ -1,0 +1,1 @@
+"""The journal in SQL: written with each change, read in order, trimmed."""

@@ -1,0 +1,1 @@
+"""What OpenIM clients need of the store: messages by number, and versions of lists."""

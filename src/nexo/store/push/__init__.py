@@ -1,0 +1,1 @@
+"""Push notifications as rows: devices, notes, and what a notification shows."""

@@ -1,0 +1,1 @@
+"""What search reads from the database, and its index in a server database."""

@@ -1,0 +1,1 @@
+"""The server port: HTTP and WebSocket connections."""

@@ -1,0 +1,1 @@
+"""Two-phase acknowledgement: sends are accepted into a stream of Redis first and saved in the database later."""

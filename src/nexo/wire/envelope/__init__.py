@@ -1,0 +1,1 @@
+"""Dialect A, `nexo.envelope.v1`: flat JSON objects with a `type`, camelCase."""
