@@ -10,25 +10,23 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
-import structlog
 from hypothesis import settings
 from xdist.remote import Producer
 
-from harness import servers
-from harness.coroutines import as_plain_function
+from harness import logs, servers
+from harness.coroutines import as_plain_function, release_what_failed
 from harness.engines import SERVER_ENGINES, EngineTally, engine_of
 from harness.migrated import migrated_database
-from harness.workers import ByFileAndEngine, longest_first, mark_slow
-from nexo.cli import output as cli_output
+from harness.workers import ByFileAndEngine, longest_first, mark_slow, shuffle_files
 
-# The default prints every local variable of a traceback, which can hold up the event loop for seconds.
-_render = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
-structlog.configure(processors=[*structlog.get_config()["processors"][:-1], _render])
+LOGS = logs.set_up_for_tests()
 
 # A slow machine is no failure; a real one can be replayed from what is printed.
 settings.register_profile("nexo", deadline=None, print_blob=True)
 settings.load_profile("nexo")
 
+# Any word: the files run in an order that depends on it. Tests that disturb each other are found so.
+SHUFFLE = os.environ.get("NEXO_SHUFFLE", "")
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
 
@@ -38,7 +36,6 @@ def pytest_configure(config: pytest.Config) -> None:
         config.args_source is pytest.Config.ArgsSource.TESTPATHS
         and not config.option.markexpr
         and not config.option.keyword
-        and not config.option.lf
     )
     is_worker = hasattr(config, "workerinput")
     config.pluginmanager.register(
@@ -51,6 +48,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     mark_slow(items)
     if hasattr(config, "workerinput"):
         longest_first(items)
+    if SHUFFLE:
+        shuffle_files(items, SHUFFLE)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -59,10 +58,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFileA
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _commands_leave_logs_alone() -> Iterator[None]:
-    """A command sets logs up for its process, once and for all. Here that is the process of all tests."""
+def _variables_of_tests_are_no_settings() -> Iterator[None]:
+    """NEXO_LONG_TESTS and the like, which files of tests have read when they were collected. Nexo refuses what it does
+    not know, and commands are also called in this process."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cli_output, "set_up_logs", lambda level: None)
+        for name in [name for name in os.environ if name.startswith("NEXO_")]:
+            patch.delenv(name)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _logs_stay_as_they_are() -> Iterator[None]:
+    """A command that a test calls may set logs up for its process, which is the process of all tests."""
+    with logs.restored(LOGS):
         yield
 
 
@@ -120,6 +128,16 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(function).parameters}
     as_plain_function(function)(**arguments)
     return True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """What a failed test leaves open is closed now, and not told as the failure of the next one."""
+    failed_before = item.session.testsfailed
+    result = yield
+    if item.session.testsfailed > failed_before:
+        release_what_failed()
+    return result
 
 
 @pytest.hookimpl(wrapper=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from nexo.metrics.families import FAMILIES, Kind
+from nexo.metrics.families import FAMILIES, MetricKind
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "deploy" / "grafana"
@@ -39,7 +39,7 @@ def alerts() -> dict[str, str]:
 def family_of(name: str) -> str:
     for ending in _ENDINGS:
         plain = name.removesuffix(ending)
-        if plain != name and plain in FAMILIES and FAMILIES[plain].kind is Kind.HISTOGRAM:
+        if plain != name and plain in FAMILIES and FAMILIES[plain].kind is MetricKind.HISTOGRAM:
             return plain
     return name
 
@@ -52,10 +52,10 @@ def test_an_expression_speaks_of_what_there_is(expression: str) -> None:
     for name, selector in found:
         family = FAMILIES.get(family_of(name))
         assert family is not None, name
-        assert (family.kind is Kind.HISTOGRAM) is (family_of(name) != name), f"{name} is told in parts"
+        assert (family.kind is MetricKind.HISTOGRAM) is (family_of(name) != name), f"{name} is told in parts"
         known |= set(family.labels)
         assert set(re.findall(r"(\w+)\s*[=!]~?\"", selector)) <= set(family.labels) | _EVERYWHERE, expression
-        if family.kind is Kind.COUNTER:
+        if family.kind is MetricKind.COUNTER:
             assert re.search(rf"(rate|increase|changes)\({name}", expression), f"{name} only ever grows"
     for labels in re.findall(r"by \(([^)]*)\)", expression):
         assert {label.strip() for label in labels.split(",")} <= known, expression

@@ -107,7 +107,7 @@ def test_inviting_transferring_leaving_and_dismissing(
     jonas.toast("1 person invited")
     expect(mira.page.locator(".event").last).to_contain_text("Aiko joined, invited by Jonas")
     aiko = people.window().sign_in(f"aiko{group_id}").chat(team(request))
-    expect(aiko.page.get_by_text("You can read from here, when you joined.")).to_be_visible()
+    expect(aiko.page.get_by_text("4 members are here. You can read from now on")).to_be_visible()
     expect(aiko.page.locator("li.msg", has_text="Before Aiko")).to_have_count(0)
 
     mira.label("Details").click()

@@ -8,14 +8,14 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from nexo.client import ClientError, Conversation, MemoryStorage, Message, NexoClient, OutgoingMessage
+from nexo_client import ClientError, Conversation, InboxMessage, MemoryStorage, Message, NexoClient, OutgoingMessage
 
 SCENARIOS = sorted((Path(__file__).parent / "scenarios").glob("*.json"))
 PATIENCE_S = 5.0
@@ -68,6 +68,9 @@ class Player:
         self._watched: list[str] = []
         self._given: dict[str, Any] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._takes_from_inbox = False
+        self._inbox: AsyncIterator[InboxMessage] | None = None
+        self._gives_tokens = False
 
     async def play(self, scenario: dict[str, Any]) -> None:
         self._given = await self._ask("/control/load", scenario)
@@ -101,11 +104,16 @@ class Player:
 
     async def _do_connect(self) -> None:
         if self._client is None:
-            self._client = NexoClient(self._url, storage=self._storage, **OPTIONS | self._given["options"])
+            get_token = self._get_token if self._gives_tokens else None
+            options = OPTIONS | self._given["options"]
+            self._client = NexoClient(self._url, storage=self._storage, get_token=get_token, **options)
             self._events = []
-            self._client.on("message", lambda event: self._events.append((event.conversation.id, event.message.seq)))
+            if self._takes_from_inbox:
+                self._inbox = self._client.inbox()
+            else:
+                self._client.on("message", self._note)
             self._client.on("error", lambda event: self._errors.append(event.error))
-            if not await self._client.restore():
+            if not self._gives_tokens and not await self._client.restore():
                 await self._client.login(self._given["user_id"], self._given["password"])
             for label, sent in self._sent.items():
                 found = [other for other in self._client.pending if other.client_msg_id == sent.client_msg_id]
@@ -118,6 +126,44 @@ class Player:
         with contextlib.suppress(ClientError):
             await client.connect()
 
+    def _note(self, event: Any) -> None:
+        self._events.append((event.conversation.id, event.message.seq))
+
+    async def _get_token(self) -> str:
+        params = {"user_id": self._given["user_id"], "password": self._given["password"], "platform_id": 7}
+        return str((await self._ask("/auth/login", params))["access_token"])
+
+    async def _do_give_tokens(self) -> None:
+        self._gives_tokens = True
+
+    async def _do_use_inbox(self) -> None:
+        self._takes_from_inbox = True
+
+    async def _do_take(self, count: int) -> None:
+        assert self._inbox is not None
+        async with asyncio.timeout(PATIENCE_S):
+            for _ in range(count):
+                self._note(await anext(self._inbox))
+
+    async def _do_take_all(self) -> None:
+        assert self._inbox is not None
+
+        async def work(inbox: AsyncIterator[InboxMessage]) -> None:
+            async for event in inbox:
+                self._note(event)
+
+        task = asyncio.create_task(work(self._inbox))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _do_flush(self, reason: str = "") -> None:
+        if not reason:
+            await self.client.flush(5000)
+            return
+        with pytest.raises(ClientError) as failed:
+            await self.client.flush(50)
+        assert failed.value.reason == reason
+
     async def _do_close(self) -> None:
         await self.client.close()
 
@@ -125,14 +171,10 @@ class Player:
         """What the process had kept is there; what it would still have done is not."""
         client, self._client, self._restarted = self.client, None, True
         survivor = MemoryStorage()
-        survivor._kept = dict(self._storage._kept)
+        survivor._values = dict(self._storage._values)
         self._storage = survivor
-        client._cancel_timers()
-        if client._link is not None:
-            client._link.drop()
-        for task in client._tasks:
-            task.cancel()
-        await asyncio.gather(*client._tasks, return_exceptions=True)
+        client._token_refresh.stop()
+        await client._driver.abandon()
         await client._http.close()
 
     async def _do_send(self, text: str, to: str = "", group: str = "", **options: Any) -> None:
@@ -170,6 +212,28 @@ class Player:
     async def _do_recall(self, in_: str, text: str) -> None:
         conversation = self.client.conversation(in_)
         await conversation.recall(self._by_text(conversation, text).server_msg_id)
+
+    async def _do_edit(self, in_: str, text: str, to: str, mentions: list[str] | None = None) -> None:
+        conversation = self.client.conversation(in_)
+        await conversation.edit(self._by_text(conversation, text), to, mentions=mentions)
+
+    async def _do_react(self, in_: str, text: str, emoji: str, on: bool = True) -> None:
+        conversation = self.client.conversation(in_)
+        await conversation.react(self._by_text(conversation, text), emoji, on)
+
+    async def _do_pin(self, in_: str, text: str, on: bool = True) -> None:
+        conversation = self.client.conversation(in_)
+        await conversation.pin(self._by_text(conversation, text), on)
+
+    async def _do_delete_for_me(self, in_: str, texts: list[str]) -> None:
+        conversation = self.client.conversation(in_)
+        await conversation.delete_for_me([self._by_text(conversation, text) for text in texts])
+
+    async def _do_clear(self, in_: str) -> None:
+        await self.client.conversation(in_).clear()
+
+    async def _do_update(self, in_: str, **settings: Any) -> None:
+        await self.client.conversation(in_).update(**settings)
 
     async def _do_subscribe_presence(self, users: list[str]) -> None:
         self._watched += users
@@ -221,14 +285,20 @@ def _sent(message: OutgoingMessage) -> dict[str, Any]:
 
 def _conversation(shown: Conversation) -> dict[str, Any]:
     names = ("head_seq", "min_seq", "read_seq", "synced_seq", "unread", "unread_mentions", "typists")
-    return {name: getattr(shown, name) for name in (*names, "has_earlier", "has_later")} | {
-        "messages": [_message(message) for message in shown.messages]
+    names = (*names, "has_earlier", "has_later", "pinned", "archived", "marked_unread")
+    last, draft = shown.last_message, shown.draft
+    return {name: getattr(shown, name) for name in names} | {
+        "draft": None if draft is None else {"text": draft.text},
+        "last_seq": None if last is None else last.seq,
+        "messages": [_message(message) for message in shown.messages],
     }
 
 
 def _message(message: Message) -> dict[str, Any]:
     names = ("server_msg_id", "client_msg_id", "conversation_id", "seq", "sender_id", "msg_type", "content")
     shown = {name: getattr(message, name) for name in (*names, "reply_to", "status", "send_at", "provisional")}
+    shown |= {"edited_at": message.edited_at, "expires_at": message.expires_at}
+    shown["reactions"] = [{"emoji": one.emoji, "count": one.count, "mine": one.mine} for one in message.reactions]
     quote = message.quote
     shown["quote"] = None if quote is None else {name: getattr(quote, name) for name in quote.__struct_fields__}
     return shown

@@ -17,7 +17,7 @@ from nexo.core.model import Session
 from nexo.errors import NexoError
 from nexo.ids import is_user_id, now_ms, single_conversation_id
 from nexo.service.accounts import Accounts
-from nexo.service.tokens import SignedIn
+from nexo.service.tokens import TokenSession
 from nexo.store.account_store import SqlAccounts
 from nexo.store.conversations import read_member
 from nexo.store.database import Database
@@ -49,7 +49,7 @@ class World:
 
     def another_instance(self, **settings: object) -> Accounts:
         store = SqlAccounts(self.database)
-        return Accounts(store, make_config("", **settings), SECRET, self.ended.extend, self.clock)
+        return Accounts(store, make_config("", **settings), SECRET, lambda sids, _: self.ended.extend(sids), self.clock)
 
     async def rows(self, sql: str, *params: object) -> list[tuple[Any, ...]]:
         def script() -> Script[list[tuple[Any, ...]]]:
@@ -63,11 +63,11 @@ class World:
 
         await self.database.write(script)
 
-    async def sign_up(self, user_id: str = "ann", **fields: Any) -> SignedIn:
+    async def sign_up(self, user_id: str = "ann", **fields: Any) -> TokenSession:
         await self.accounts.register(PASSWORD, user_id, **fields)
         return await self.accounts.login(user_id, PASSWORD)
 
-    async def session_of(self, signed_in: SignedIn) -> Session:
+    async def session_of(self, signed_in: TokenSession) -> Session:
         return await self.accounts.authenticate(signed_in.access_token)
 
 
@@ -184,7 +184,8 @@ async def test_what_cannot_be_registered_is_named(store_url: str, fields: dict[s
 
 async def test_the_longest_of_everything_is_stored(store_url: str) -> None:
     async with open_world(store_url) as world:
-        user = await world.accounts.register("🙂" * 128, "x" * 64, "🙂" * 128, "é" * 512, "y" * 16_382)
+        avatar, extra = "https://" + "é" * 504, {"k": "y" * 16_376}
+        user = await world.accounts.register("🙂" * 128, "x" * 64, "🙂" * 128, avatar, extra)
         assert await world.accounts.info("x" * 64) == user
         # folding makes one character eighteen: the key is cut, and still found
         await world.accounts.update("x" * 64, nickname="\N{ARABIC LIGATURE SALLALLAHOU ALAYHE WASALLAM}" * 128)
@@ -196,9 +197,9 @@ async def test_the_longest_of_everything_is_stored(store_url: str) -> None:
 
 async def test_an_update_changes_what_it_names(store_url: str) -> None:
     async with open_world(store_url) as world:
-        await world.accounts.register(PASSWORD, "ann", "Ann", "a.png", {"a": 1})
+        await world.accounts.register(PASSWORD, "ann", "Ann", "https://a.png", {"a": 1})
         user = await world.accounts.update("ann", nickname="Anna")
-        assert (user.nickname, user.avatar, user.extra) == ("Anna", "a.png", '{"a":1}')
+        assert (user.nickname, user.avatar, user.extra) == ("Anna", "https://a.png", '{"a":1}')
         user = await world.accounts.update("ann", avatar="", extra=None)
         assert (user.nickname, user.avatar, user.extra) == ("Anna", "", None)
         assert await world.accounts.update("ann") == user == await world.accounts.info("ann")
@@ -464,7 +465,7 @@ async def test_without_grace_only_one_exchange_counts_and_the_session_ends(store
         outcomes = await asyncio.gather(
             *(world.accounts.refresh(first.refresh_token) for _ in range(4)), return_exceptions=True
         )
-        won = [outcome for outcome in outcomes if isinstance(outcome, SignedIn)]
+        won = [outcome for outcome in outcomes if isinstance(outcome, TokenSession)]
         assert len(won) == 1
         assert await refusal(world.session_of(won[0])) == "session_invalid"
 
@@ -495,9 +496,50 @@ async def test_a_session_keeps_a_bounded_number_of_tokens(store_url: str) -> Non
         newest = [hashlib.sha256(token.encode()).hexdigest() for token in used[-TOKENS_MAX // 2 :]]
         assert len(kept) == TOKENS_MAX
         assert kept.issuperset(newest)
-        await world.change("UPDATE refresh_tokens SET expires_at=1 WHERE rotated_at>0")
+        await world.change("UPDATE refresh_tokens SET rotated_at=rotated_at-31000 WHERE rotated_at>0")
         signed_in = await world.accounts.refresh(signed_in.refresh_token)
         assert len(await world.rows("SELECT token_hash FROM refresh_tokens")) == 2
+
+
+@pytest.mark.parametrize("nth", [0, 1, 69])
+async def test_any_earlier_token_ends_the_session_however_many_exchanges_followed(store_url: str, nth: int) -> None:
+    async with open_world(store_url) as world:
+        used = [await world.sign_up()]
+        for _ in range(TOKENS_MAX + 6):
+            used.append(await world.accounts.refresh(used[-1].refresh_token))
+        await world.change("UPDATE refresh_tokens SET rotated_at=rotated_at-31000 WHERE rotated_at>0")
+        sid = (await world.session_of(used[-1])).sid
+        assert await refusal(world.accounts.refresh(used[nth].refresh_token)) == "session_invalid"
+        assert world.ended == [sid]
+        assert await refusal(world.accounts.refresh(used[-1].refresh_token)) == "session_invalid"
+        assert await refusal(world.session_of(used[-1])) == "session_invalid"
+
+
+async def test_a_token_from_before_a_change_of_password_does_not_end_the_session(store_url: str) -> None:
+    async with open_world(store_url) as world:
+        first = await world.sign_up()
+        session = await world.session_of(first)
+        changed = await world.accounts.change_password(session, PASSWORD, OTHER_PASSWORD)
+        assert await refusal(world.accounts.refresh(first.refresh_token)) == "session_invalid"
+        await world.accounts.refresh(changed.refresh_token)
+
+
+async def test_tokens_from_before_there_were_families_are_exchanged_and_watched(store_url: str) -> None:
+    async with open_world(store_url) as world:
+        first = await world.sign_up()
+        old = "a-token-of-release-0.1-without-a-family".replace(".", "-")
+        digest = hashlib.sha256(old.encode()).hexdigest()
+        await world.change("UPDATE refresh_tokens SET token_hash=?,generation=0", digest)
+        await world.change("UPDATE sessions SET family_hash=''")
+        second = await world.accounts.refresh(old)
+        sid = (await world.session_of(second)).sid
+        assert await refusal(world.accounts.refresh(first.refresh_token)) == "session_invalid"
+        assert world.ended == []
+        for _ in range(TOKENS_MAX + 5):
+            await world.change("UPDATE refresh_tokens SET rotated_at=rotated_at-31000 WHERE rotated_at>0")
+            second = await world.accounts.refresh(second.refresh_token)
+        assert await refusal(world.accounts.refresh(old)) == "session_invalid"
+        assert world.ended == [sid]
 
 
 async def test_a_copied_token_cannot_fill_the_table_either(store_url: str) -> None:
@@ -577,7 +619,7 @@ async def test_of_two_changes_at_once_one_counts(store_url: str) -> None:
             ),
             return_exceptions=True,
         )
-        won = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, SignedIn)]
+        won = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, TokenSession)]
         assert len(won) == 1
         loser = outcomes[1 - won[0]]
         assert isinstance(loser, NexoError)
@@ -590,8 +632,8 @@ async def test_a_login_that_a_change_of_password_overtakes_gets_no_live_session(
         session = await world.session_of(await world.sign_up())
         matches = world.accounts.passwords.matches
 
-        async def overtaken(password: str, password_hash: str | None) -> bool:
-            good = await matches(password, password_hash)
+        async def overtaken(password: str, password_hash: str | None, address: str) -> bool:
+            good = await matches(password, password_hash, address)
             world.accounts.passwords.matches = matches  # type: ignore[method-assign]
             await world.accounts.change_password(session, PASSWORD, OTHER_PASSWORD)
             return good
@@ -733,3 +775,68 @@ async def test_everything_may_run_twice(store_url: str, engine_name: str) -> Non
         assert await world.accounts.unblock("ann", "bob") == []
         await world.accounts.set_password("ann", PASSWORD)
         assert await refusal(world.session_of(third)) == "session_invalid"
+
+
+# -- who may register ------------------------------------------------------------------------------------
+
+
+async def test_where_registration_is_closed_only_the_operator_adds_users(store_url: str) -> None:
+    async with open_world(store_url, auth__registration="closed") as world:
+        code = (await world.accounts.new_code(1, 60_000)).code
+        for given in ("", code):
+            assert await refusal(world.accounts.sign_up(PASSWORD, "ann", code=given)) == "registration_closed"
+        await world.accounts.register(PASSWORD, "ann")
+        await world.accounts.login("ann", PASSWORD)
+
+
+async def test_a_code_lets_as_many_register_as_it_has_uses_also_at_once(store_url: str) -> None:
+    async with open_world(store_url, auth__registration="invite") as world:
+        code = (await world.accounts.new_code(3, 60_000)).code
+        for wrong in ("", "nonsense", code[:-1], "x" * 100, "\ud800"):
+            assert await refusal(world.accounts.sign_up(PASSWORD, "ann", code=wrong)) == "registration_closed"
+        await world.accounts.sign_up(PASSWORD, "ann", code=f" {code.upper()} ")
+        assert await refusal(world.accounts.sign_up(PASSWORD, "ann", code=code)) == "user_exists"
+        outcomes = await asyncio.gather(
+            *(world.accounts.sign_up(PASSWORD, f"user{n}", code=code) for n in range(6)), return_exceptions=True
+        )
+        errors = [outcome.name for outcome in outcomes if isinstance(outcome, NexoError)]
+        assert errors == ["registration_closed"] * 4
+        assert len(await world.rows("SELECT 1 FROM users WHERE user_id LIKE 'user%'")) == 2
+
+
+async def test_an_expired_code_is_useless(store_url: str) -> None:
+    async with open_world(store_url, auth__registration="invite") as world:
+        code = (await world.accounts.new_code(3, 0)).code
+        assert await refusal(world.accounts.sign_up(PASSWORD, "ann", code=code)) == "registration_closed"
+
+
+# -- what other instances find out -----------------------------------------------------------------------
+
+
+async def test_every_end_and_renewal_of_a_session_is_found_in_the_database(store_url: str) -> None:
+    async with open_world(store_url) as world:
+        store = SqlAccounts(world.database)
+        first = await world.sign_up()
+        began_ms, found = await store.sessions_changed(0)
+        assert found == []
+
+        async def number() -> int:
+            changes = dict((await store.sessions_changed(began_ms))[1])
+            assert changes.keys() <= {"ann"}
+            return changes.get("ann", 0)
+
+        session = await world.session_of(first)
+        changed = await world.accounts.change_password(session, PASSWORD, OTHER_PASSWORD)
+        assert await number() == 1
+        await world.accounts.logout(await world.session_of(changed))
+        assert await number() == 2
+        await world.accounts.set_password("ann", PASSWORD)
+        assert await number() == 3
+        again = await world.accounts.login("ann", PASSWORD)
+        await world.accounts.refresh(again.refresh_token)
+        assert await number() == 3
+        await world.change("UPDATE refresh_tokens SET rotated_at=rotated_at-31000 WHERE rotated_at>0")
+        assert await refusal(world.accounts.refresh(again.refresh_token)) == "session_invalid"
+        assert await number() == 4
+        at_ms, _ = await store.sessions_changed(0)
+        assert (await store.sessions_changed(at_ms + 60_000))[1] == []

@@ -17,11 +17,14 @@ from typing import Any
 import pytest
 
 from harness import processes
+from harness.proxy import Only, proxy_to
 from harness.redis_cluster import RedisBehindSentinel, RedisCluster
 from harness.servers import Redis
+from harness.waiting import loop_time, loop_turns, nothing_for, until
+from nexo.background import Background
 from nexo.bus.local import LocalBus
 from nexo.bus.redis import RedisBus
-from nexo.bus.redis_link import BusDown, Command, end_tasks
+from nexo.bus.redis_client import BusDown, RedisCommand, end_tasks
 from nexo.config import load, parse_redis_url
 from nexo.ports import PresenceChange
 
@@ -129,11 +132,11 @@ def redis_server(request: pytest.FixtureRequest) -> Server:
     return server
 
 
-def make_bus(url: str, **flags: object) -> RedisBus:
+def make_bus(url: str, background: Background | None = None, **flags: object) -> RedisBus:
     settings = {"bus.detect_s": DETECT_S, "redis.url": url, "redis.timeout_ms": 500, "bus.breaker_ms": 100} | {
         name.replace("__", "."): value for name, value in flags.items()
     }
-    return RedisBus(load(env={}, flags=settings), parse_redis_url(url))
+    return RedisBus(load(env={}, flags=settings), parse_redis_url(url), background or Background())
 
 
 @contextlib.asynccontextmanager
@@ -154,7 +157,9 @@ async def kill(instance: Instance) -> None:
     """It is gone without a word."""
     bus: Any = instance.bus
     bus._stopping = True  # and stopping again does nothing
-    await end_tasks(bus._beating, bus._publisher, bus._subscriber, bus.presence._writer)
+    for service in (bus._beating, bus._publisher, bus.presence._writer):
+        await service.stop()
+    await end_tasks(bus._subscriber)
     await bus._link.close()
 
 
@@ -170,12 +175,12 @@ async def test_whoever_is_only_here_is_nowhere_else_and_nothing_published_comes_
     await bus.start(me.listener)
     try:
         await me.sign_in("solo", 1)
-        assert await me.presence.elsewhere(["solo", "nobody"]) == {}
+        assert await me.presence.on_other_instances(["solo", "nobody"]) == {}
         assert await me.presence.watch(["solo"]) == {}
         bus.publish(b"to myself", ["solo"])
         bus.publish_to(b"to myself", [bus.instance_id])
         bus.publish_to_all(b"to all")
-        await asyncio.sleep(0.1)
+        await nothing_for(0.1)
         assert me.listener.payloads == []
         assert me.listener.losses == []
         assert await bus.lock("a", 5) is True
@@ -209,8 +214,8 @@ async def test_a_user_on_two_instances_is_told_on_both_and_after_leaving_on_one(
     async with joined(redis_server.url, 3) as (a, b, c):
         await b.sign_in("two.ben", 1)
         await c.sign_in("two.ben", 2, 5)
-        assert await a.presence.elsewhere(["two.ben"]) == {"two.ben": (1, 2, 5)}
-        assert await b.presence.elsewhere(["two.ben"]) == {"two.ben": (2, 5)}
+        assert await a.presence.on_other_instances(["two.ben"]) == {"two.ben": (1, 2, 5)}
+        assert await b.presence.on_other_instances(["two.ben"]) == {"two.ben": (2, 5)}
         a.bus.publish(b"both", ["two.ben"])
         await asyncio.gather(*(i.listener.until(lambda i=i: i.listener.payloads) for i in (b, c)))
         b.sign_out("two.ben")
@@ -226,7 +231,7 @@ async def test_many_payloads_arrive_in_order_in_few_frames(redis_server: Server)
         for i in range(2000):
             a.bus.publish(str(i).encode(), ["o.ben"])
             if i % 100 == 0:
-                await asyncio.sleep(0.001)
+                await loop_turns(5)
         await b.listener.until(lambda: len(b.listener.payloads) == 2000)
         assert [int(payload) for payload in b.listener.payloads] == list(range(2000))
         assert a.bus.frames_out < 100
@@ -265,7 +270,7 @@ async def test_numbers_grow_with_every_registration_and_name_the_other_places(re
         assert third
         assert aged
         assert aged.number < first.number < second.number < third.number
-        assert (first.elsewhere, second.elsewhere, third.elsewhere) == ({}, {a.id: (1,)}, {b.id: (2,)})
+        assert (first.others, second.others, third.others) == ({}, {a.id: (1,)}, {b.id: (2,)})
 
 
 async def test_coming_and_going_many_times_leaves_what_was_said_last(redis_server: Server) -> None:
@@ -274,7 +279,7 @@ async def test_coming_and_going_many_times_leaves_what_was_said_last(redis_serve
             b.presence.changed("fast.ben", [1])
             b.presence.changed("fast.ben", [])
         await b.sign_in("fast.ben", 5)
-        assert await a.presence.elsewhere(["fast.ben"]) == {"fast.ben": (5,)}
+        assert await a.presence.on_other_instances(["fast.ben"]) == {"fast.ben": (5,)}
 
 
 async def test_changes_are_told_with_those_who_watch_and_only_when_something_changed(redis_server: Server) -> None:
@@ -292,6 +297,29 @@ async def test_changes_are_told_with_those_who_watch_and_only_when_something_cha
         assert c.listener.changes == []
 
 
+async def test_a_watch_that_has_ended_is_removed_and_one_that_began_again_is_not(redis_server: Server) -> None:
+    async with joined(redis_server.url, 2) as (a, b):
+        names = [f"u.{number}" for number in range(20)]
+        await a.presence.watch(names)
+        a.presence.unwatch(names)
+        a.listener.watching = names[:1]
+        await a.presence.watch(names[:1])  # round trips of the removal may be under way
+        platforms = itertools.cycle((1, 2))
+
+        async def watched_by() -> list[tuple[str, ...]]:
+            before = len(b.listener.changes)
+            platform = next(platforms)
+            for name in names:
+                await b.sign_in(name, platform)
+            await b.listener.until(lambda: len(b.listener.changes) == before + len(names))
+            return [change.watchers for change in b.listener.changes[before:]]
+
+        async def only_one_is_left() -> bool:
+            return await watched_by() == [(a.id,), *[()] * 19]
+
+        await until(only_one_is_left)
+
+
 async def test_an_entry_that_is_not_renewed_ends_by_itself(single: Redis) -> None:
     async with joined(single.url, 2, bus__presence_ttl_s=5) as (a, b):
         await b.sign_in("ttl.ben", 1)
@@ -299,9 +327,11 @@ async def test_an_entry_that_is_not_renewed_ends_by_itself(single: Redis) -> Non
         a.presence._is_gone = lambda name: False
         await kill(b)
         started = time.monotonic()
-        while await a.presence.elsewhere(["ttl.ben"]):
-            assert time.monotonic() - started < 8
-            await asyncio.sleep(0.1)
+
+        async def is_gone() -> bool:
+            return not await a.presence.on_other_instances(["ttl.ben"])
+
+        await until(is_gone)
         assert time.monotonic() - started > 2
 
 
@@ -309,9 +339,9 @@ async def test_entries_are_renewed_for_as_long_as_their_instance_lives(single: R
     async with joined(single.url, 2, bus__presence_ttl_s=5) as (a, b):
         for i in range(20):
             await b.sign_in(f"live{i}.ben", 1)
-        await asyncio.sleep(7)
+        await nothing_for(7)
         names = [f"live{i}.ben" for i in range(20)]
-        assert (await a.presence.elsewhere(names)).keys() == set(names)
+        assert (await a.presence.on_other_instances(names)).keys() == set(names)
         assert b.listener.again == []
 
 
@@ -322,12 +352,12 @@ async def test_a_publisher_that_falls_silent_is_a_loss_within_the_time(redis_ser
     async with joined(redis_server.url) as (a, b):
         await b.sign_in("s.ben", 1)
         await kill(a)
-        started = time.monotonic()
-        await b.listener.until(lambda: b.listener.losses)
-        assert time.monotonic() - started < DETECT_S * 1.5
+        async with loop_time() as taken:
+            await b.listener.until(lambda: b.listener.losses)
+        assert taken.seconds < DETECT_S * 1.5
         assert b.listener.losses == ["instance_lost"]
         assert b.listener.gone == [a.id]
-        await asyncio.sleep(DETECT_S)
+        await nothing_for(DETECT_S)
         assert len(b.listener.losses) == 1, "once"
 
 
@@ -336,7 +366,7 @@ async def test_the_users_of_a_dead_instance_are_not_shown_as_online(redis_server
         await b.sign_in("dead.ben", 1)
         await kill(b)
         await a.listener.until(lambda: a.listener.gone)
-        assert await a.presence.elsewhere(["dead.ben"]) == {}
+        assert await a.presence.on_other_instances(["dead.ben"]) == {}
 
 
 async def test_one_who_says_goodbye_is_no_loss(redis_server: Server) -> None:
@@ -345,7 +375,7 @@ async def test_one_who_says_goodbye_is_no_loss(redis_server: Server) -> None:
         a.bus.publish(b"last words", ["g.ben"])
         await a.bus.stop()
         await b.listener.until(lambda: b.listener.gone)
-        await asyncio.sleep(2 * DETECT_S)
+        await nothing_for(2 * DETECT_S)
         assert (b.listener.payloads, b.listener.losses) == ([b"last words"], [])
 
 
@@ -353,19 +383,21 @@ async def test_a_frame_that_could_not_be_published_is_noticed_as_a_hole(redis_se
     async with joined(redis_server.url) as (a, b):
         await b.sign_in("h.ben", 1)
         link: Any = a.bus._link
-        run, link.run = link.run, _refusing
+        run, tried = link.run, asyncio.Event()
+
+        async def refusing(*_: Any, **__: Any) -> None:
+            tried.set()
+            raise BusDown
+
+        link.run = refusing
         a.bus.publish(b"never", ["h.ben"])
-        await asyncio.sleep(0.01)
+        await tried.wait()
         link.run = run
         await b.listener.until(lambda: b.listener.losses)
         assert b.listener.losses == ["push_lost"]
         a.bus.publish(b"next", ["h.ben"])
         await b.listener.until(lambda: b.listener.payloads)
         assert b.listener.losses == ["push_lost"]
-
-
-async def _refusing(*_: Any, **__: Any) -> None:
-    raise BusDown
 
 
 async def test_more_than_the_queue_holds_is_told_as_a_loss(single: Redis) -> None:
@@ -394,9 +426,9 @@ async def test_a_flushed_redis_is_noticed_and_everything_registered_again(redis_
     async with joined(redis_server.url) as (a, b):
         await b.sign_in("f.ben", 1)
         redis_server.flush()
-        started = time.monotonic()
-        await b.listener.until(lambda: b.listener.losses or b.listener.again)
-        assert time.monotonic() - started < DETECT_S * 1.5
+        async with loop_time() as taken:
+            await b.listener.until(lambda: b.listener.losses or b.listener.again)
+        assert taken.seconds < DETECT_S * 1.5
         a.bus.publish(b"found again", ["f.ben"])
         await b.listener.until(lambda: b.listener.payloads)
 
@@ -407,11 +439,11 @@ async def test_one_lost_entry_is_noticed_when_it_is_renewed(single: Redis) -> No
         await b.bus._link.run([_command("DEL", f"{b.bus._prefix}online:{{lost.ben}}")])
         await b.listener.until(lambda: b.listener.again)
         assert b.listener.again == ["lost.ben"]
-        assert await a.presence.elsewhere(["lost.ben"]) == {"lost.ben": (1,)}
+        assert await a.presence.on_other_instances(["lost.ben"]) == {"lost.ben": (1,)}
 
 
 def _command(*words: str) -> Any:
-    return Command(words)
+    return RedisCommand(words)
 
 
 async def test_while_redis_hangs_nobody_waits_longer_than_once(redis_server: Server) -> None:
@@ -419,18 +451,18 @@ async def test_while_redis_hangs_nobody_waits_longer_than_once(redis_server: Ser
         await b.sign_in("z.ben", 1)
         redis_server.pause()
         try:
-            started = time.monotonic()
-            assert await a.presence.register("z.new", [1]) is None
-            assert time.monotonic() - started < 1
+            async with loop_time() as taken:
+                assert await a.presence.register("z.new", [1]) is None
+            assert taken.seconds < 1
             await a.listener.until(lambda: a.listener.up[-1:] == [False])
-            started = time.monotonic()
-            for i in range(100):
-                a.bus.publish(b"lost", ["z.ben"])
-                assert await a.presence.register(f"z{i}", [1]) is None
-                assert await a.presence.elsewhere(["z.ben"]) == {}
-                assert await a.bus.take("key", 1) == 0
-                assert await a.bus.lock("key", 1) is True
-            assert time.monotonic() - started < 0.2
+            async with loop_time() as taken:
+                for i in range(100):
+                    a.bus.publish(b"lost", ["z.ben"])
+                    assert await a.presence.register(f"z{i}", [1]) is None
+                    assert await a.presence.on_other_instances(["z.ben"]) == {}
+                    assert await a.bus.take("key", 1) == 0
+                    assert await a.bus.lock("key", 1) is True
+            assert taken.seconds < 0.2
             await b.listener.until(lambda: b.listener.up[-1:] == [False])
         finally:
             redis_server.resume()
@@ -453,7 +485,7 @@ async def test_a_redis_that_was_killed_and_started_again_is_used_again(redis_ser
         await a.listener.until(lambda: a.listener.up[-1])
         await b.listener.until(lambda: b.listener.up[-1])
         assert b.listener.losses
-        assert await a.presence.elsewhere(["k.ben", "k.late"]) == {"k.ben": (1,), "k.late": (2,)}
+        assert await a.presence.on_other_instances(["k.ben", "k.late"]) == {"k.ben": (1,), "k.late": (2,)}
         a.bus.publish(b"back", ["k.ben"])
         await b.listener.until(lambda: b"back" in b.listener.payloads)
 
@@ -526,8 +558,7 @@ async def test_a_lock_is_one_instances_until_it_lets_go_or_time_is_up(redis_serv
         assert await b.bus.lock("l", 0.3) is False, "it was not b's to let go of"
         await a.bus.unlock("l")
         assert await b.bus.lock("l", 0.3) is True
-        await asyncio.sleep(0.4)
-        assert await a.bus.lock("l", 0.3) is True
+        await until(lambda: a.bus.lock("l", 0.3))
         await b.bus.unlock("l")
         assert await b.bus.lock("l", 0.3) is False
 
@@ -538,3 +569,51 @@ async def test_a_limit_counts_over_all_instances(redis_server: Server) -> None:
         assert waits == [0, 0, 0, 0]
         for instance in (a, b):
             assert 10_000 < await instance.bus.take("tries", 4) <= 15_000
+
+
+@pytest.mark.servers
+async def test_a_connection_that_hangs_without_being_reset_is_replaced(single: Redis) -> None:
+    """As with a machine that disappears: there is no sign that what is subscribed there will never be heard."""
+    async with proxy_to(single.url) as proxy, joined(proxy.url) as (one, two):
+        await two.sign_in("ann", 5)
+        proxy.kill_quietly()
+        await one.listener.until(lambda: not one.listener.up[-1])
+        await one.listener.until(lambda: one.listener.up[-1])
+        await two.listener.until(lambda: two.listener.up[-1])
+        one.bus.publish(b"again", ["ann"])
+        await two.listener.until(lambda: b"again" in two.listener.payloads)
+
+
+@pytest.mark.servers
+async def test_an_instance_that_hears_nothing_is_still_heard(single: Redis) -> None:
+    """It takes no other one for gone: its own deafness is no sign of their silence."""
+    async with joined(single.url, 1) as (two,), proxy_to(single.url) as proxy:
+        one = Instance(make_bus(proxy.url, redis__prefix=two.bus._prefix), Listener())  # type: ignore[union-attr]
+        await one.bus.start(one.listener)
+        try:
+            await two.sign_in("ann", 5)
+            await one.listener.until(lambda: one.bus._peers)  # type: ignore[union-attr]
+            one.bus._incoming._silence_s = DETECT_S / 2  # type: ignore[union-attr]  # sooner than it is known to be deaf
+            proxy.stall(Only.LISTENING)
+            await one.listener.until(lambda: not one.listener.up[-1])
+            one.bus.publish(b"heard", ["ann"])
+            await two.listener.until(lambda: b"heard" in two.listener.payloads)
+            assert not two.bus.misses(one.id)
+            assert (one.listener.gone, two.listener.gone) == ([], [])
+            proxy.flow()
+            await one.listener.until(lambda: one.listener.up[-1])
+        finally:
+            proxy.flow()
+            await one.bus.stop()
+
+
+@pytest.mark.servers
+async def test_an_instance_knows_which_others_commit(single: Redis) -> None:
+    async with joined(single.url, 3) as (one, two, worker):
+        one.bus.committed_at = lambda: time.monotonic() - 2.0
+        two.bus.committed_at = time.monotonic
+        await one.listener.until(lambda: len(one.bus.last_commits()) == 1)
+        await two.listener.until(lambda: len(two.bus.last_commits()) == 1)
+        assert time.monotonic() - one.bus.last_commits()[0] < 1.9
+        assert time.monotonic() - two.bus.last_commits()[0] >= 2.0
+        await worker.listener.until(lambda: len(worker.bus.last_commits()) == 2)

@@ -272,6 +272,60 @@ def test_time_that_stands_still_is_found(lively: Lively) -> None:
     check_only_reported(lively, Finding("send_at", lively.name, seq=6, found=before, expected=before + 1))
 
 
+def two_of_one_sender(lively: Lively) -> tuple[Row, Row]:
+    """Two messages of a sender in the group, one after the other, to which no other row refers."""
+    last: dict[str, Row] = {}
+    pinned = {row["server_msg_id"] for row in lively.rows["pins"]}
+    in_group = [row for row in lively.rows["messages"] if row["conv"] == lively.group["id"] and row["msg_type"] < 100]
+    for row in sorted(in_group, key=lambda row: row["seq"]):
+        before = last.get(row["sender_id"])
+        if before is not None and all(
+            not one["status"]
+            and one["edited_at"] is None
+            and one["reactions"] is None
+            and one["server_msg_id"] not in pinned
+            for one in (before, row)
+        ):
+            return before, row
+        last[row["sender_id"]] = row
+    raise AssertionError("no sender has two messages")
+
+
+def swap_ids(url: str, earlier: Row, later: Row) -> None:
+    set_id = "UPDATE messages SET server_msg_id={} WHERE conv={} AND seq={}"
+    execute(
+        url,
+        set_id.format(1, earlier["conv"], earlier["seq"]),
+        set_id.format(earlier["server_msg_id"], later["conv"], later["seq"]),
+        set_id.format(later["server_msg_id"], earlier["conv"], earlier["seq"]),
+    )
+
+
+def test_messages_in_another_order_than_they_were_written_are_found(lively: Lively) -> None:
+    earlier, later = two_of_one_sender(lively)
+    swap_ids(lively.url, earlier, later)
+    low, high = earlier["server_msg_id"], later["server_msg_id"]
+    wrong = Finding("id_order", lively.name, later["sender_id"], later["seq"], found=low, expected=high + 1)
+    check_only_reported(lively, wrong)
+
+
+@pytest.mark.parametrize("reason", ["accepted messages", "two nodes", "another system"])
+def test_ids_that_need_not_ascend_are_not_slandered(lively: Lively, reason: str) -> None:
+    earlier, later = two_of_one_sender(lively)
+    if reason == "accepted messages":
+        swap_ids(lively.url, earlier, later)
+        execute(lively.url, "INSERT INTO stream_owners (shard,owner,epoch,expires_at) VALUES (0,'one',1,0)")
+    else:
+        # one node further and a second earlier; or as from a generator that began to count in 2010
+        change = (1 << 12) - (1000 << 22) if reason == "two nodes" else 400_000_000_000 << 22
+        row = later if reason == "two nodes" else earlier
+        execute(
+            lively.url,
+            f"UPDATE messages SET server_msg_id=server_msg_id+({change}) WHERE conv={row['conv']} AND seq={row['seq']}",
+        )
+    assert find(lively.url).counts == {}
+
+
 def test_a_message_without_conversation_is_found(lively: Lively) -> None:
     execute(lively.url, f"UPDATE messages SET conv=987654321 WHERE conv={lively.single['id']}")
     finding = Finding(
@@ -350,6 +404,44 @@ def test_a_recall_that_is_not_whole_is_found(lively: Lively, kind: str, change: 
     found = [finding for finding in find(lively.url).findings if finding.kind == kind]
     assert [(finding.conversation_id, finding.seq) for finding in found] == [(lively.name, row["seq"])]
     assert "secret" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "table", "change"),
+    [
+        ("edit_without_event", "messages", "edited_at=edited_at+1"),
+        ("edit_without_version", "message_versions", "seq=seq+100000"),
+        ("reaction_counts", "reaction_counts", "counted=counted+1"),
+        ("pin_without_event", "pins", "event_seq=1"),
+    ],
+)
+def test_a_change_of_a_message_that_is_not_whole_is_found(lively: Lively, kind: str, table: str, change: str) -> None:
+    where = "WHERE edited_at IS NOT NULL" if table == "messages" else "WHERE cause=2" if "version" in table else ""
+    execute(lively.url, f"UPDATE {table} SET {change} {where}")
+    report = find(lively.url)
+    assert report.counts.keys() == {kind}
+    assert all(finding.conversation_id and finding.seq for finding in report.findings)
+
+
+def test_pins_and_reactions_of_nothing_are_found(lively: Lively) -> None:
+    conv = lively.group["id"]
+    execute(
+        lively.url,
+        f"INSERT INTO pins (conv,server_msg_id,is_on,event_seq) VALUES ({conv},77,1,1)",
+        "INSERT INTO reactions (server_msg_id,user_id,emoji) VALUES (77,'user1','x')",
+    )
+    assert {"pin_without_message", "pin_without_event", "reaction_stray"} == find(lively.url).counts.keys()
+
+
+def test_a_wrong_last_message_is_found_and_repaired(lively: Lively) -> None:
+    execute(
+        lively.url, "UPDATE conversations SET last_seq=last_seq+7,last_at=1 WHERE quiet_head=head_seq AND head_seq>0"
+    )
+    execute(lively.url, "UPDATE conversations SET quiet_head=0 WHERE quiet_head=head_seq AND head_seq>0")
+    report = find(lively.url)
+    assert {"quiet_head", "last_seq", "last_at"} == report.counts.keys()
+    find(lively.url, repair=True)
+    assert find(lively.url).counts == {}
 
 
 def test_a_mention_of_nothing_is_found(lively: Lively) -> None:

@@ -22,10 +22,10 @@ from nexo import cli
 from nexo.config import parse_store_url
 from nexo.ids import now_ms
 from nexo.store import migrate
-from nexo.store.folder import locked_folder
+from nexo.store.data_folder import locked_folder
+from nexo.store.transfer.connections import open_source, open_target
 from nexo.store.transfer.copy import columns_of, copy_store, tables
-from nexo.store.transfer.links import source_link, target_link
-from nexo.store.transfer.record import Record, Refused
+from nexo.store.transfer.progress_record import TransferRecord, TransferRefused
 
 NEXT = {"sqlite": "postgresql", "postgresql": "mariadb", "mariadb": "sqlite"}
 
@@ -43,19 +43,19 @@ def copy(source: str, target: str, *more: str) -> Result:
 async def read_all(url: str) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table; a lease's holder and end do not count."""
     found = {}
-    async with source_link(parse_store_url(url)) as link:
+    async with open_source(parse_store_url(url)) as connection:
         for table in tables():
             columns = [name for name in columns_of(table) if name not in ("expires_at",) or table.name != "node_leases"]
             found[str(table.name)] = sorted(
-                (await link.read(f"SELECT {','.join(columns)} FROM {table.name}")), key=repr
+                (await connection.read(f"SELECT {','.join(columns)} FROM {table.name}")), key=repr
             )
     return found
 
 
 async def execute(url: str, *statements: str) -> None:
-    async with target_link(parse_store_url(url)) as link:
+    async with open_target(parse_store_url(url)) as connection:
         for statement in statements:
-            await link.do(statement)
+            await connection.do(statement)
 
 
 @contextlib.contextmanager
@@ -140,8 +140,8 @@ def test_a_store_in_use_is_not_copied(small: str, tmp_path: Path) -> None:
 
 
 async def _tables(url: str) -> list[tuple[Any, ...]]:
-    async with source_link(parse_store_url(url)) as link:
-        return await link.read("SELECT name FROM sqlite_master")
+    async with open_source(parse_store_url(url)) as connection:
+        return await connection.read("SELECT name FROM sqlite_master")
 
 
 def test_old_schemas_are_refused_with_the_command_to_run(small: str, tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_server_that_ran_meanwhile_is_noticed_before_the_copy_is_released(smal
             with contextlib.closing(sqlite3.connect(tmp_path / "data" / "nexo.db")) as connection, connection:
                 connection.execute("UPDATE node_leases SET last_ms=last_ms+1")
 
-    with pytest.raises(Refused, match="while it was copied"):
+    with pytest.raises(TransferRefused, match="while it was copied"):
         asyncio.run(copy_store(parse_store_url(small), target, progress=serve_once))
     assert nexo("check", "--data", str(tmp_path / "copy")).exit_code == 2
 
@@ -224,8 +224,8 @@ def test_two_copies_to_one_database_do_not_meet(small: str, store_url: str, tmp_
     else:
 
         async def hold_and_copy() -> Result:
-            async with target_link(parse_store_url(store_url)) as link:
-                await Record(link, parse_store_url(store_url), "copy-store", "elsewhere").lock()
+            async with open_target(parse_store_url(store_url)) as connection:
+                await TransferRecord(connection, parse_store_url(store_url), "copy-store", "elsewhere").lock()
                 return await asyncio.to_thread(copy, small, store_url)
 
         refused = asyncio.run(hold_and_copy())

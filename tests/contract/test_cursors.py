@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from harness.commits import CommitLog
 from harness.core import found_group, open_test_core, refused, say
 from harness.statements import recorded
-from nexo.app import Core
+from nexo.assembly.core import Core
 from nexo.core.model import CursorChange
 from nexo.store import cursors as cursor_writer
 from nexo.store.engine import Transient
@@ -223,7 +224,7 @@ async def test_acks_are_written_by_themselves_and_those_concerned_are_told_once(
         for _ in range(3):
             await say(core, "alice", "bob")
         told: asyncio.Queue[list[CursorChange]] = asyncio.Queue()
-        core.store.conversations.on_advance(told.put_nowait)
+        core.store.seam.attach(CommitLog(told.put_nowait))
         await ack(core, "bob", "delivered", 2)
         assert await told.get() == [CursorChange(CHAT, "bob", 0, 2, 0, 0)]
         (head,) = await core.conversations.heads("bob", [CHAT])
@@ -295,7 +296,7 @@ async def test_what_comes_while_others_are_written_waits_for_its_own_time(core_u
             told.extend(changes)
             core.store.conversations.advance("bob", CHAT, delivered_seq=3)
 
-        core.store.conversations.on_advance(go_on)
+        core.store.seam.attach(CommitLog(go_on))
         await core.store.cursors.flush()
         assert told == [CursorChange(CHAT, "bob", 0, 1, 0, 0)]
         assert core.store.cursors.pending == 1
@@ -331,7 +332,7 @@ async def test_nothing_noted_is_lost_when_the_database_is_away_and_too_much_wait
 async def test_mark_read_writes_through_and_touches_no_other_conversation(core_url: str) -> None:
     async with open_test_core(core_url, PEOPLE) as core:
         told: list[CursorChange] = []
-        core.store.conversations.on_advance(told.extend)
+        core.store.seam.attach(CommitLog(told.extend))
         messages = [await say(core, "alice", "bob") for _ in range(4)]
         await say(core, "carol", "bob")
         assert await core.acknowledging.mark_read("bob", CHAT, seq=1) == (1, 3)

@@ -8,13 +8,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from harness.commits import CommitLog
 from harness.core import found_group, look, open_test_core, refused, run, say
 from harness.rows import changed_rows, snapshot
 from harness.statements import recorded
-from nexo.app import Core
+from nexo.assembly.core import Core
 from nexo.core.model import Message
 from nexo.errors import NexoError
 from nexo.ids import is_group_id, now_ms
+from nexo.store.account_store import SqlAccounts
 
 PEOPLE = ("alice", "bob", "carol", "dave", "erin", "frank")
 UNKNOWN_GROUP = "g_000000000000"
@@ -54,18 +56,22 @@ async def staffed_group(core: Core, **fields: Any) -> tuple[str, str]:
 
 async def test_a_new_group_has_its_creator_and_everybody_invited_once(core_url: str) -> None:
     async with open_test_core(core_url, PEOPLE) as core:
-        group, event = await core.groups.create(
+        commits = CommitLog()
+        core.store.seam.attach(commits)
+        group = await core.groups.create(
             "alice",
             name="Tëam 😀",
             member_ids=["bob", "alice", "carol", "bob"],
-            avatar="a" * 512,
+            avatar="https://" + "a" * 504,
             introduction="i" * 512,
             join_policy="approval",
             extra={"k": "値"},
         )
+        [(_, created)] = commits.take()
+        event = created.event
         assert is_group_id(group.group_id)
         assert group.conversation_id == f"sg_{group.group_id}"
-        assert (group.name, group.avatar, group.introduction) == ("Tëam 😀", "a" * 512, "i" * 512)
+        assert (group.name, group.avatar, group.introduction) == ("Tëam 😀", "https://" + "a" * 504, "i" * 512)
         assert (group.owner_id, group.creator_id, group.member_count, group.status) == ("alice", "alice", 3, 0)
         assert (group.join_policy, group.extra, group.announcement) == ("approval", '{"k":"値"}', "")
         assert await core.groups.info(group.group_id) == group
@@ -109,7 +115,7 @@ async def test_a_group_needs_enough_members_and_takes_no_more_than_it_may(core_u
 
 async def test_the_smallest_group_is_configured(core_url: str) -> None:
     async with open_test_core(core_url, PEOPLE, group__min_create_members=1) as core:
-        group, _ = await core.groups.create("alice", name="alone", member_ids=[])
+        group = await core.groups.create("alice", name="alone", member_ids=[])
         assert group.member_count == 1
 
 
@@ -390,12 +396,14 @@ async def test_only_the_owner_makes_and_unmakes_admins(core_url: str) -> None:
 async def test_owner_and_admins_change_what_describes_the_group(core_url: str) -> None:
     async with open_test_core(core_url, PEOPLE) as core:
         group_id, _ = await staffed_group(core)
-        changes = {"name": "n" * 128, "avatar": "a", "introduction": "", "announcement": "公告" * 2048}
-        group, change = await core.groups.update("bob", group_id, join_policy="invite", **changes)
-        assert change is not None
+        changes = {"name": "n" * 128, "avatar": "https://a", "introduction": "", "announcement": "公告" * 2048}
+        commits = CommitLog()
+        core.store.seam.attach(commits)
+        group = await core.groups.update("bob", group_id, join_policy="invite", **changes)
+        [(_, change)] = commits.take()
         assert told(change.event) == (107, "bob", {"changes": changes | {"join_policy": "invite"}, "by": "bob"})
         assert group == await core.groups.info(group_id)
-        assert (group.name, group.avatar, group.introduction) == ("n" * 128, "a", "")
+        assert (group.name, group.avatar, group.introduction) == ("n" * 128, "https://a", "")
         assert (group.announcement, group.join_policy) == ("公告" * 2048, "invite")
         for user, error in (("dave", "no_permission"), ("frank", "not_group_member")):
             with refused(error):
@@ -528,7 +536,7 @@ async def test_ending_a_large_group_costs_no_more_than_ending_a_small_one(core_u
                 await core.groups.dismiss("u000", group_id, delete=delete)
             costs.append((recording.count, changed_rows(before, await snapshot(core))))
         assert costs[0] == costs[1]
-        assert costs[0][1] == {"messages": 1, "conversations": 1, "chat_groups": 1}
+        assert costs[0][1] == {"messages": 1, "conversations": 1, "chat_groups": 1, "journal": 1}
 
 
 # -- looking -------------------------------------------------------------------------------------------
@@ -642,3 +650,36 @@ async def test_a_change_that_is_refused_leaves_no_trace(core_url: str) -> None:
         await run(core, "UPDATE members SET role=0 WHERE user_id='alice'")
         with refused("no_permission"):
             await core.groups.decide_join("alice", group_id, "erin", True)
+
+
+# -- blocks --------------------------------------------------------------------------------------------
+
+
+async def block(core: Core, user: str, other: str) -> None:
+    await SqlAccounts(core.store.database).block(user, other)
+
+
+async def test_a_blocked_user_does_not_bring_the_blocker_into_a_group(core_url: str) -> None:
+    async with open_test_core(core_url, PEOPLE) as core:
+        group_id, _ = await found_group(core, "alice", "bob", "carol")
+        await block(core, "dave", "bob")
+        await block(core, "carol", "bob")
+        change = await core.groups.invite("bob", group_id, ["dave", "erin", "carol"])
+        assert change.added == ["erin"]
+        assert change.skipped == [("dave", "blocked"), ("carol", "already_member")]
+        assert "dave" not in await roles(core, group_id)
+        change = await core.groups.invite("bob", group_id, ["dave"])
+        assert (change.event, change.skipped) == (None, [("dave", "blocked")])
+        assert (await core.groups.invite("alice", group_id, ["dave"])).added == ["dave"]
+        with pytest.raises(NexoError) as caught:
+            await core.groups.create("bob", name="trap", member_ids=["alice", "dave", "carol"])
+        assert (caught.value.name, caught.value.data) == ("blocked", {"user_ids": ["carol", "dave"]})
+
+
+async def test_one_who_asked_to_join_is_let_in_by_an_admin_whom_they_blocked(core_url: str) -> None:
+    async with open_test_core(core_url, PEOPLE) as core:
+        group_id, _ = await found_group(core, "alice", "bob", "carol", join_policy="approval")
+        await block(core, "dave", "alice")
+        await core.groups.join("dave", group_id)
+        await core.groups.decide_join("alice", group_id, "dave", True)
+        assert "dave" in await roles(core, group_id)

@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import json
 import os
+import random
 import sqlite3
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,9 @@ from nexo.core.model import Conversation, Member
 from nexo.core.unread import unread
 from nexo.store import rows
 from nexo.store.check import check
-from nexo.store.legacy.naming import group_id_of
-from nexo.store.legacy.run import Options, import_legacy
-from nexo.store.transfer.links import source_link
+from nexo.store.legacy.id_mapping import group_id_of
+from nexo.store.legacy.importer import ImportOptions, import_legacy
+from nexo.store.transfer.connections import open_source
 
 
 def nexo(*arguments: str, cwd: Path) -> Result:
@@ -41,8 +43,8 @@ def import_(source: str, target: str, cwd: Path, *more: str) -> dict[str, Any]:
 
 
 async def look(url: str, statement: str) -> list[tuple[Any, ...]]:
-    async with source_link(parse_store_url(url)) as link:
-        return await link.read(statement)
+    async with open_source(parse_store_url(url)) as connection:
+        return await connection.read(statement)
 
 
 def name_of(past: Past, chat: tuple[int, int]) -> str:
@@ -230,7 +232,7 @@ def odd_database(path: Path) -> str:
 
 def test_what_is_missing_in_the_old_database_is_made_up_for(tmp_path: Path) -> None:
     source, target = odd_database(tmp_path / "old" / "legacy.db"), f"sqlite:///{tmp_path}/new/nexo.db"
-    options = Options(accept=True)
+    options = ImportOptions(accept=True)
     report = asyncio.run(
         import_legacy(parse_store_url(source), parse_store_url(target), tmp_path / "r", options, lambda *_: None)
     )
@@ -270,7 +272,76 @@ def test_what_is_missing_in_the_old_database_is_made_up_for(tmp_path: Path) -> N
     assert silent == [(1, 0)]
 
 
-def test_a_database_whose_cursors_are_seqs_already_is_refused(tmp_path: Path) -> None:
+def number_messages(past: Past, path: Path, *, seed: int = 5) -> dict[tuple[int, int, int], tuple[int, int]]:
+    """Gives messages numbers in their chats, with holes, and members cursors that are such numbers and further than
+    those that are ids. Returns (delivered, read) by kind, chat and user, as they must become."""
+    chance = random.Random(seed)
+    connection = sqlite3.connect(path)
+    connection.execute("ALTER TABLE t_message ADD COLUMN msg_seq BIGINT")
+    expected: dict[tuple[int, int, int], tuple[int, int]] = {}
+    for kind, table in ((1, "t_single_chat_member"), (2, "t_group_member")):
+        for column in ("last_delivered_msg_seq", "last_read_msg_seq"):
+            connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} BIGINT")
+        for row in past.rows[table]:
+            key, chat, user = row[0], row[1], row[2]
+            numbers = list(accumulate(chance.choice((1, 1, 1, 3)) for _ in past.ids.get((kind, chat), [])))
+            numbers = past.__dict__.setdefault("numbers", {}).setdefault((kind, chat), numbers)
+            cursors = [chance.choice((None, 0, *numbers, *(number + 1 for number in numbers), 10**12)) for _ in "dr"]
+            connection.execute(
+                f"UPDATE {table} SET last_delivered_msg_seq=?,last_read_msg_seq=? WHERE id=?", (*cursors, key)
+            )
+            by_number = [sum(number <= (cursor or 0) for number in numbers) for cursor in cursors]
+            by_id = [sum(known <= (cursor or 0) for known in past.ids.get((kind, chat), [])) for cursor in row[-2:]]
+            delivered, read = (max(pair) for pair in zip(by_number, by_id, strict=True))
+            expected[kind, chat, user] = max(delivered, read), read
+    for (kind, chat), ids in past.ids.items():
+        for message_id, number in zip(ids, past.__dict__["numbers"][kind, chat], strict=True):
+            connection.execute("UPDATE t_message SET msg_seq=? WHERE id=?", (number, message_id))
+    connection.commit()
+    connection.close()
+    return expected
+
+
+def test_cursors_that_are_numbers_within_their_chats_become_seqs(tmp_path: Path) -> None:
+    source, target = f"sqlite:///{tmp_path}/old/legacy.db", f"sqlite:///{tmp_path}/new/nexo.db"
+    past = Past(600, seed=3)
+    asyncio.run(make(source, past.rows))
+    expected = number_messages(past, tmp_path / "old" / "legacy.db")
+    report = import_(source, target, tmp_path)
+    assert "order_changed" not in report["issues"]
+    found = asyncio.run(
+        look(
+            target,
+            "SELECT c.conversation_id,m.user_id,m.delivered_seq,m.read_seq FROM members m "
+            "JOIN conversations c ON c.id=m.conv",
+        )
+    )
+    wanted = {(name_of(past, (kind, chat)), str(user)): value for (kind, chat, user), value in expected.items()}
+    assert {(name, user): (delivered, read) for name, user, delivered, read in found} == wanted
+    assert asyncio.run(check(parse_store_url(target))).findings == []
+
+
+def test_messages_whose_numbers_are_in_another_order_than_their_ids_need_a_decision(tmp_path: Path) -> None:
+    source, target = f"sqlite:///{tmp_path}/old/legacy.db", f"sqlite:///{tmp_path}/new/nexo.db"
+    past = Past(200, seed=4)
+    asyncio.run(make(source, past.rows))
+    number_messages(past, tmp_path / "old" / "legacy.db")
+    ids = max(past.ids.values(), key=len)
+    connection = sqlite3.connect(tmp_path / "old" / "legacy.db")
+    first, second = (
+        connection.execute("SELECT msg_seq FROM t_message WHERE id=?", (one,)).fetchone()[0] for one in ids[:2]
+    )
+    for number, message_id in ((second, ids[0]), (first, ids[1])):
+        connection.execute("UPDATE t_message SET msg_seq=? WHERE id=?", (number, message_id))
+    connection.commit()
+    connection.close()
+    refused = nexo("import-legacy", "--from", source, "--to", target, cwd=tmp_path)
+    assert refused.exit_code == 1
+    assert "order_changed 1" in refused.stderr
+    assert import_(source, target, tmp_path, "--accept")["issues"]["order_changed"] == 1
+
+
+def test_cursors_that_are_numbers_need_numbers_of_messages(tmp_path: Path) -> None:
     source = odd_database(tmp_path / "old" / "legacy.db")
     connection = sqlite3.connect(tmp_path / "old" / "legacy.db")
     connection.execute("ALTER TABLE t_group_member ADD COLUMN last_read_msg_seq")

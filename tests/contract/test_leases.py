@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 
 import pytest
 
 from harness.core import look, open_test_core, refused, run, say
-from nexo.app import Core
+from harness.waiting import stand_still, until
+from nexo.assembly.core import Core
 from nexo.ids import COUNTER_BITS, MAX_NODES
 from nexo.store import leases
 
@@ -35,7 +35,7 @@ async def test_who_stood_still_past_the_lease_makes_no_ids_before_it_has_one_aga
         if is_taken:  # as it will look to this process when it wakes up
             far_ms = 60_000 + int(time.time() * 1000)
             await run(core, "UPDATE node_leases SET holder='other',expires_at=? WHERE node=?", far_ms, before)
-        time.sleep(LEASE_S + 0.1)  # noqa: ASYNC251 - the whole process stands still
+        stand_still(LEASE_S + 0.1)
         with refused("server_busy"):
             ids.take(1)
         monkeypatch.setattr(leases, "LEASE_S", 60)
@@ -50,10 +50,12 @@ async def test_leases_are_renewed_again_and_again_while_nothing_stands_still(
     monkeypatch.setattr(leases, "RENEW_S", 0.02)
     async with open_test_core(core_url, PEOPLE) as core:
         ends = set()
-        async with asyncio.timeout(20):
-            while len(ends) < 3:
-                ends.add((await look(core, "SELECT max(expires_at) FROM node_leases"))[0][0])
-                await asyncio.sleep(0.01)
+
+        async def renewed_twice() -> bool:
+            ends.add((await look(core, "SELECT max(expires_at) FROM node_leases"))[0][0])
+            return len(ends) == 3
+
+        await until(renewed_twice)
         await say(core, "ann", "ben")
 
 
@@ -67,6 +69,9 @@ async def test_the_next_holder_begins_after_all_that_a_clock_far_ahead_may_have_
         with refused("server_busy"):  # it was put forward after the lease was taken
             ids.take(1)
         last = (await say(core, "ann", "ben")).server_msg_id
+        renewal = core.store.database._renewal
+        assert renewal is not None
+        await renewal.stop()  # or it may take the same node again before the second one does
         await run(core, "UPDATE node_leases SET expires_at=1,holder='dead' WHERE node=?", ids.node)
         async with open_test_core(core_url) as second:
             again = second.store.database.ids

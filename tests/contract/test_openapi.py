@@ -27,8 +27,12 @@ SCHEMATHESIS = Path(sys.executable).with_name("st")
 UNLIMITED = {
     "limits__sends_per_s": 0,
     "limits__logins_per_min": 0,
+    "limits__login_failures_per_address_per_min": 0,
+    "limits__refreshes_per_min": 0,
     "limits__registers_per_min": 0,
     "limits__group_creates_per_min": 0,
+    "limits__membership_per_min": 0,
+    "limits__requests_per_s": 0,
 }
 
 
@@ -63,6 +67,8 @@ def test_every_route_is_in_the_document_with_its_statuses() -> None:
         operation = document["paths"][row.path][row.method.lower()]
         statuses = {str(ERRORS[name].http_status) for name in errors_of(row)}
         done = {"200", "202"} if row.path == "/msg/send" else {"200"}  # accepted, and not saved yet
+        if row.answers:
+            done = {str(status) for status in row.answers}
         assert set(operation["responses"]) == statuses | done
         assert operation["security"] == ([{"bearer": []}] if row.signed_in else [])
         assert operation["summary"]
@@ -92,12 +98,15 @@ def test_the_document_refers_only_to_what_is_in_it() -> None:
     assert used == schemas.keys()
 
 
+OPTIONAL = {"recv_id", "group_id", "quote", "recalled_at", "edited_at", "reactions", "forwarded_from", "expires_at"}
+
+
 def test_optional_parts_of_a_message_are_told_as_optional() -> None:
     schemas = make_document(ROUTES)["components"]["schemas"]
     message = schemas["MessageShape"]
-    assert set(message["properties"]) - set(message["required"]) == {"recv_id", "group_id", "quote", "recalled_at"}
-    assert schemas["Send"]["required"] == ["client_msg_id", "content"]
-    assert schemas["Send"]["additionalProperties"] is False
+    assert set(message["properties"]) - set(message["required"]) == OPTIONAL
+    assert schemas["SendRequest"]["required"] == ["client_msg_id", "content"]
+    assert schemas["SendRequest"]["additionalProperties"] is False
 
 
 async def known_values(api: Api) -> dict[str, list[Any]]:
@@ -155,6 +164,7 @@ async def test_schemathesis_finds_no_server_error_and_nothing_undocumented(url: 
                 f"--max-examples={EXAMPLES}",
                 "--phases=examples,coverage,fuzzing",
                 "--exclude-checks=positive_data_acceptance",
+                "--exclude-operation-id=user_delete",  # a session that is fresh may close its account
                 "--continue-on-failure",
                 "--warnings=off",
                 cwd=tmp_path,
@@ -163,7 +173,9 @@ async def test_schemathesis_finds_no_server_error_and_nothing_undocumented(url: 
             )
             output, _ = await run.communicate()
         assert run.returncode == 0, output.decode()
-        assert [line for line in logs if line["log_level"] not in ("debug", "info")] == []
+        # schemathesis also tries header values that are no HTTP; those never reach a route
+        serious = [line for line in logs if line["log_level"] not in ("debug", "info")]
+        assert [line for line in serious if line.get("says") != "Invalid HTTP request received."] == []
         reached = {line["path"] for line in logs if line["event"] == "request" and line["status"] == 200}
         refused = {line["status"] for line in logs if line["event"] == "request"}
         assert {"/msg/send", "/msg/pull", "/group/info", "/conversation/read"} <= reached

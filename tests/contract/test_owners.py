@@ -6,8 +6,11 @@ import asyncio
 
 import pytest
 
+from harness.commits import Submitter
 from harness.core import open_test_core, say
-from nexo.app import Core
+from harness.waiting import until
+from nexo.assembly.core import Core
+from nexo.core.commands import Send
 from nexo.core.model import Draft, Sent
 from nexo.errors import NexoError
 
@@ -15,7 +18,7 @@ PEOPLE = ["alice", "bob"]
 
 
 def accepted(core: Core, client_msg_id: str, fence: tuple[int, int]) -> Draft:
-    draft = core.sending.draft("alice", client_msg_id=client_msg_id, recv_id="bob", content="hello")
+    draft = core.sending.draft("alice", Send(client_msg_id=client_msg_id, recv_id="bob", content="hello"))
     (draft.server_msg_id,) = core.store.database.ids.take(1)
     draft.fence = fence
     return draft
@@ -37,8 +40,7 @@ async def test_who_does_not_renew_loses_the_shard(core_url: str) -> None:
     async with open_test_core(core_url, PEOPLE) as core:
         owners = core.store.owners
         assert await owners.take("a", [0], 0.05, 1) == {0: 1}
-        await asyncio.sleep(0.1)
-        assert await owners.take("b", [0], 60, 1) == {0: 2}
+        assert await until(lambda: owners.take("b", [0], 60, 1)) == {0: 2}
 
 
 async def test_each_takes_its_part_and_what_nobody_wanted_for_long(core_url: str) -> None:
@@ -50,8 +52,7 @@ async def test_each_takes_its_part_and_what_nobody_wanted_for_long(core_url: str
         assert await owners.free(5) == [1, 2, 3, 4]
         assert await owners.take("b", range(4), 60, 0) == {}
         assert await owners.take("b", [2, 3], 60, 1) == {2: 2}
-        await asyncio.sleep(0.05)
-        assert await owners.take("c", [1, 2, 3], 0.02, 0) == {1: 2, 3: 2}
+        assert await until(lambda: owners.take("c", [1, 2, 3], 0.02, 0)) == {1: 2, 3: 2}
 
 
 async def test_many_who_take_at_once_get_each_shard_once(core_url: str) -> None:
@@ -64,8 +65,7 @@ async def test_only_the_present_owner_can_store_what_was_accepted(core_url: str)
     async with open_test_core(core_url, PEOPLE) as core:
         await say(core, "alice", "bob")
         await core.store.owners.take("a", [0], 0.01, 1)
-        await asyncio.sleep(0.02)
-        await core.store.owners.take("b", [0], 60, 1)
+        await until(lambda: core.store.owners.take("b", [0], 60, 1))
         with pytest.raises(NexoError, match="server_busy"):
             await core.store.messages.send(accepted(core, "1", (0, 1)))
         draft = accepted(core, "1", (0, 2))
@@ -91,9 +91,9 @@ async def test_the_direct_way_goes_on_beside_a_shard_that_was_lost(core_url: str
             if len(outcomes) == 2:
                 done.set()
 
-        core.store.messages.submit(accepted(core, "stale", (0, 9)), note)
-        direct = core.sending.draft("alice", client_msg_id="direct", recv_id="bob", content="hello")
-        core.store.messages.submit(direct, note)
+        core.store.messages.submit(accepted(core, "stale", (0, 9)), Submitter(note))
+        direct = core.sending.draft("alice", Send(client_msg_id="direct", recv_id="bob", content="hello"))
+        core.store.messages.submit(direct, Submitter(note))
         await done.wait()
         assert isinstance(outcomes[0], NexoError)
         assert isinstance(outcomes[1], Sent)

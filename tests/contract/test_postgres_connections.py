@@ -8,9 +8,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from harness.waiting import loop_turns, until
 from nexo.config import parse_store_url
 from nexo.store.engine import Mode, Stmt
-from nexo.store.postgres import KEPT, PostgresDriver, _is_usable
+from nexo.store.engines.hosts import Hosts
+from nexo.store.engines.postgres.driver import PostgresDriver, _is_usable
+from nexo.store.engines.server_kind import connect_options
+
+KEPT = 2
 
 ASKS = Stmt("SELECT relname FROM pg_class WHERE relname=?", ("pg_class",), Mode.ROWS)
 PREPARED = Stmt("SELECT statement FROM pg_prepared_statements", (), Mode.ROWS)
@@ -24,9 +29,9 @@ def engine_name(request: pytest.FixtureRequest) -> str:
 @contextlib.asynccontextmanager
 async def opened(store_url: str, pool_size: int = 4) -> AsyncIterator[PostgresDriver]:
     url = parse_store_url(store_url)
-    target = {"host": url.host, "port": url.port, "user": url.user, "password": url.password, "database": url.database}
-    driver = PostgresDriver({key: value for key, value in target.items() if value}, pool_size=pool_size,
-                            lock_timeout_ms=3000)  # fmt: skip
+    driver = PostgresDriver(
+        connect_options(url), Hosts(url.hosts), pool_size=pool_size, lock_timeout_ms=3000, needs_primary=True
+    )
     await driver.open()
     try:
         async with asyncio.timeout(60):
@@ -57,7 +62,7 @@ async def test_whoever_waits_gets_the_next_one(store_url: str, for_writing: bool
     async with opened(store_url, pool_size=KEPT) as driver:
         held = [await driver.acquire(for_writing) for _ in range(KEPT)]
         waiting = [asyncio.create_task(driver.acquire(for_writing)) for _ in range(2 * KEPT)]
-        await asyncio.sleep(0)
+        await loop_turns()
         for connection in held:
             await driver.release(connection, for_writing)
         for task in waiting:
@@ -72,8 +77,7 @@ async def test_one_that_was_lost_while_it_was_kept_is_replaced(store_url: str) -
         await driver.release(kept, True)
         reader = await driver.acquire(False)
         await driver.run(reader, Stmt("SELECT pg_terminate_backend(?)", (number,), Mode.ROWS))
-        while _is_usable(kept):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        await until(lambda: not _is_usable(kept))
         again = await driver.acquire(True)  # there is room for one only
         assert again.get_server_pid() != number
         await driver.run(again, ASKS)

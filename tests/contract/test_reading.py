@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from harness.core import found_group, open_test_core, refused, run, say
-from nexo.app import Core
+from nexo.assembly.core import Core
 from nexo.core.model import ConversationEntry, Head, Message, Page
 from nexo.store.paging import encode_cursor
 
@@ -303,7 +303,11 @@ async def test_a_quote_shows_the_line_that_names_its_target(core_url: str) -> No
 
 async def test_a_recalled_message_is_blank_in_every_way_of_reading(core_url: str) -> None:
     async with open_test_core(core_url, PEOPLE) as core:
-        for content, msg_type, blank in (("secret", 1, '""'), ({"url": "secret"}, 2, "{}"), ({"a": "secret"}, 6, "{}")):
+        for content, msg_type, blank in (
+            ("secret", 1, '""'),
+            ({"url": "https://secret"}, 2, "{}"),
+            ({"a": "secret"}, 6, "{}"),
+        ):
             message = await say(
                 core, "alice", "bob", content, msg_type=msg_type, extra={"a": "secret"}, mentions=["bob"]
             )

@@ -12,9 +12,9 @@ import pytest
 
 from harness.core import found_group, look, open_test_core, refused, run, say
 from harness.statements import recorded
-from nexo.app import Core
-from nexo.store import hot_sql
-from nexo.store.hot_sql import SqliteHot
+from nexo.assembly.core import Core
+from nexo.store.engines.sqlite import statements
+from nexo.store.engines.sqlite.statements import SqliteHot
 
 PEOPLE = ("alice", "bob", "carol")
 NAME = "si_alice:bob"
@@ -122,7 +122,7 @@ async def test_cursors_and_sends_see_each_other(core_url: str) -> None:
 
 
 async def test_memory_is_bounded(core_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hot_sql, "REMEMBERED_MAX", 3)
+    monkeypatch.setattr(statements, "REMEMBERED_MAX", 3)
     async with open_test_core(core_url, PEOPLE) as core:
         for n in range(3):
             for sender, receiver in (("alice", "bob"), ("bob", "carol"), ("carol", "alice")):

@@ -13,14 +13,15 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Table, inspect, text
+from sqlalchemy import Connection, Table, UniqueConstraint, inspect, text
 
 from harness.core import open_test_core, say
 from harness.engines import SERVER_ENGINES
 from nexo.config import StoreUrl, parse_store_url
 from nexo.errors import StartupError
-from nexo.store import current, migrate, migrations
-from nexo.store.schema import metadata, use_binary_collation
+from nexo.store import migrate, migrations, schema_version
+from nexo.store.engines.mysql.sql import binary_collation
+from nexo.store.schema import metadata
 
 on_servers = pytest.mark.parametrize(
     "engine_name", [pytest.param(engine, marks=pytest.mark.servers) for engine in SERVER_ENGINES], indirect=True
@@ -55,6 +56,15 @@ def describe(connection: Connection) -> dict[str, Any]:
             "options": look.get_table_options(name) if connection.dialect.name in ("mysql", "mariadb") else None,
         }
     return tables
+
+
+def use_binary_collation(connection: Connection) -> None:
+    """Give every table of the schema the options that the migrations set; only MySQL and MariaDB read them."""
+    collation = binary_collation(getattr(connection.dialect, "is_mariadb", False))
+    for table in metadata.tables.values():
+        table.dialect_options["mysql"]["charset"] = "utf8mb4"
+        table.dialect_options["mysql"]["collate"] = collation
+        table.dialect_options["mysql"]["engine"] = "InnoDB"
 
 
 # -- what the migrations make --------------------------------------------------------------------------
@@ -119,8 +129,13 @@ def _row(table: Table, column: str, value: str, number: int) -> dict[str, Any]:
     """A row with `value` in one column; the rest of its key is the same in all, other keys differ."""
     row: dict[str, Any] = {}
     in_primary_key = column in table.primary_key.columns
+    unique_alone = {
+        next(iter(constraint.columns)).name
+        for constraint in table.constraints
+        if isinstance(constraint, UniqueConstraint) and len(constraint.columns) == 1
+    }
     for one in table.columns:
-        differs = one.name in table.primary_key.columns and not in_primary_key
+        differs = one.name in unique_alone or (one.name in table.primary_key.columns and not in_primary_key)
         if one.name == column:
             row[one.name] = value
         elif one.name in ("conv", "seq") and one.name not in table.primary_key.columns:
@@ -187,7 +202,7 @@ async def test_an_old_server_database_is_refused_and_the_command_named(
 ) -> None:
     await migrated(store_url)
     present = migrate.newest()
-    for module in (migrate, current):
+    for module in (migrate, schema_version):
         monkeypatch.setattr(module, "newest", lambda: "9999")
     with pytest.raises(StartupError, match=rf"is at revision {present}.*needs 9999.*`nexo migrate`"):
         async with open_test_core(store_url):
@@ -196,22 +211,23 @@ async def test_an_old_server_database_is_refused_and_the_command_named(
 
 def test_the_newest_migration_is_known_without_alembic() -> None:
     directory = ScriptDirectory(migrations.__path__[0])
-    assert directory.get_heads() == [current.newest()]
+    assert directory.get_heads() == [schema_version.newest()]
 
 
-def test_a_server_that_finds_its_schema_loads_neither_sqlalchemy_nor_alembic(tmp_path: Path) -> None:
+def test_an_embedded_server_that_finds_its_schema_loads_no_sqlalchemy_and_no_driver_of_a_server(tmp_path: Path) -> None:
     start = (
         "import asyncio, sys\n"
-        "from nexo.app import open_core\n"
+        "from nexo.assembly.core import open_core\n"
+        "from nexo.background import Background\n"
         "from nexo.config import load\n"
         "async def main():\n"
-        f"    async with open_core(load(env={{}}, flags={{'data.dir': {str(tmp_path)!r}}})):\n"
-        "        print({'alembic', 'sqlalchemy'} & sys.modules.keys() or 'neither')\n"
+        f"    async with open_core(load(env={{}}, flags={{'data.dir': {str(tmp_path)!r}}}), Background()):\n"
+        "        print({'alembic', 'asyncmy', 'asyncpg', 'sqlalchemy'} & sys.modules.keys() or 'none')\n"
         "asyncio.run(main())\n"
     )
     first, second = (subprocess.run([sys.executable, "-c", start], capture_output=True, text=True) for _ in range(2))
     assert "alembic" in first.stdout, first.stderr
-    assert second.stdout.strip() == "neither", second.stderr
+    assert second.stdout.strip() == "none", second.stderr
 
 
 async def test_a_database_of_a_newer_nexo_is_refused_and_left_alone(store_url: str) -> None:

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
-from harness.core import draft_fields, found_group, look, open_test_core, refused, run, say
+from harness.answers import Answers
+from harness.commits import Submitter
+from harness.core import found_group, look, open_test_core, refused, run, say
 from harness.engines import SERVER_ENGINES
 from harness.locks import held_conversation
 from harness.rows import changed_rows, snapshot
+from harness.scripts import intercepted
 from harness.statements import recorded
-from nexo.app import Core
+from harness.waiting import PATIENCE_S, loop_turns, time_passes
+from nexo.assembly.core import Core
+from nexo.core.commands import Send
+from nexo.core.content import check_avatar, check_content, encode_extra
 from nexo.core.model import Sent
 from nexo.errors import NexoError
 from nexo.ids import now_ms
-from nexo.store.engine import Conflict, Script, StoreError
+from nexo.store.engine import Conflict, Script, Stmt, StoreError
 
 PEOPLE = ("alice", "bob", "carol", "dave")
 on_servers = pytest.mark.parametrize(
@@ -37,38 +46,6 @@ def nested(depth: int) -> dict[str, Any]:
 
 async def stored(core: Core) -> list[tuple[Any, ...]]:
     return await look(core, "SELECT conv,seq,sender_id,client_msg_id,content FROM messages ORDER BY conv,seq")
-
-
-class Answers:
-    """Answers to submitted drafts, in the order in which they came."""
-
-    def __init__(self, core: Core) -> None:
-        self._core = core
-        self._done = asyncio.Event()
-        self.first = asyncio.Event()
-        self.wanted = 0
-        self.given: list[tuple[str, Sent | NexoError]] = []
-
-    def submit(self, sender: str, target: str, content: Any = "hello", **fields: Any) -> None:
-        fields = draft_fields(target, content, fields)
-        draft = self._core.sending.draft(sender, **fields)
-        self.wanted += 1
-        self._done.clear()
-        self._core.store.messages.submit(draft, lambda outcome: self._note(fields["client_msg_id"], outcome))
-
-    def _note(self, client_msg_id: str, outcome: Sent | NexoError) -> None:
-        self.given.append((client_msg_id, outcome))
-        self.first.set()
-        if len(self.given) == self.wanted:
-            self._done.set()
-
-    async def all(self) -> list[tuple[str, str | int]]:
-        """Each client_msg_id with its seq or the name of its error."""
-        await self._done.wait()
-        return [
-            (name, outcome.name if isinstance(outcome, NexoError) else outcome.message.seq)
-            for name, outcome in self.given
-        ]
 
 
 # -- shape ---------------------------------------------------------------------------------------------
@@ -120,12 +97,12 @@ async def test_every_type_has_its_own_form_of_content(core_url: str) -> None:
         (2, {}, "missing_content"),
         (2, {"url": url + "a"}, "bad_content"),
         (2, {"url": ""}, "bad_content"),
-        (2, {"url": "u", "name": "n" * 256}, "bad_content"),
-        (3, {"url": "u", "duration_ms": -1}, "bad_content"),
-        (4, {"url": "u", "duration_ms": 1.5}, "bad_content"),
-        (5, {"url": "u", "size": True}, "bad_content"),
-        (5, {"url": "u", "size": 1 << 53}, "bad_content"),
-        (5, {"url": "u", "colour": "red"}, "bad_content"),
+        (2, {"url": "https://u", "name": "n" * 256}, "bad_content"),
+        (3, {"url": "https://u", "duration_ms": -1}, "bad_content"),
+        (4, {"url": "https://u", "duration_ms": 1.5}, "bad_content"),
+        (5, {"url": "https://u", "size": True}, "bad_content"),
+        (5, {"url": "https://u", "size": 1 << 53}, "bad_content"),
+        (5, {"url": "https://u", "colour": "red"}, "bad_content"),
         (6, None, "missing_content"),
         (6, ["a"], "bad_content"),
         (6, {"a": "x" * 16_384}, "body_too_long"),
@@ -165,9 +142,9 @@ async def test_what_some_engine_could_not_keep_is_refused_before_any_sees_it(cor
             with refused("bad_extra"):
                 await say(core, "alice", "bob", extra=value)
         with refused("bad_content"):
-            await say(core, "alice", "bob", {"url": "a\x00"}, msg_type=2)
+            await say(core, "alice", "bob", {"url": "https://a\x00"}, msg_type=2)
         with refused("bad_content"):
-            await say(core, "alice", "bob", {"url": "u", "name": "\ud800"}, msg_type=5)
+            await say(core, "alice", "bob", {"url": "https://u", "name": "\ud800"}, msg_type=5)
         with refused("body_too_long"):
             await say(core, "alice", "bob", extra={"a": "x" * 16_384})
         assert await stored(core) == []
@@ -522,31 +499,81 @@ async def test_one_bad_message_in_a_batch_never_fails_its_neighbours(core_url: s
         assert dict(await answers.all()) == wanted
 
 
+@contextmanager
+def poisoned(core: Core, failure: type[Exception]) -> Iterator[None]:
+    """Inside the block the database cannot store a message whose client_msg_id begins with `poison`."""
+    sql: Any = core.store.committer._hot_sql
+
+    def store(messages: list[tuple[Any, ...]], *rest: Any) -> Script[None]:
+        if any(str(value).startswith("poison") for row in messages for value in row):
+            raise failure("cannot be stored")
+        yield from type(sql).store(sql, messages, *rest)
+
+    sql.store = store
+    try:
+        yield
+    finally:
+        del sql.store
+
+
 @pytest.mark.parametrize("failure", [StoreError, Conflict, ValueError])
 async def test_a_message_that_the_database_refuses_is_found_out_and_its_neighbours_stored_in_order(
     core_url: str, failure: type[Exception]
 ) -> None:
     async with open_test_core(core_url, PEOPLE) as core:
         group_id, name = await found_group(core, "alice", "bob", "carol")
-        sql: Any = core.store.committer._hot_sql
-
-        def store(messages: list[tuple[Any, ...]], *rest: Any) -> Script[None]:
-            if any("poison" in row for row in messages):
-                raise failure("cannot be stored")
-            yield from type(sql).store(sql, messages, *rest)
-
-        sql.store = store
         answers = Answers(core)
         names = [f"{n:02}" for n in range(20)] + ["poison"] + [f"{n:02}" for n in range(20, 40)]
-        for client_msg_id in names:
-            answers.submit("alice", group_id, client_msg_id=client_msg_id)
-            answers.submit("alice", "bob", client_msg_id=f"s{client_msg_id}")
-        given = dict(await answers.all())
-        assert given.pop("poison") == "internal_error"
-        assert [given[f"{n:02}"] for n in range(40)] == list(range(2, 42))
+        with poisoned(core, failure):
+            for client_msg_id in names:
+                answers.submit("alice", group_id, client_msg_id=client_msg_id)
+                answers.submit("alice", "bob", client_msg_id=f"s{client_msg_id}")
+                answers.submit("bob", group_id, client_msg_id=f"b{client_msg_id}")
+            given = dict(await answers.all())
+        assert given["poison"] == "internal_error"
         assert [given[f"s{client_msg_id}"] for client_msg_id in names] == list(range(1, 42))
-        page = await core.conversations.pull("bob", name, 2)
-        assert [message.client_msg_id for message in page.messages] == [f"{n:02}" for n in range(40)]
+        assert all(isinstance(given[f"b{client_msg_id}"], int) for client_msg_id in names)
+        # what alice sent to the group behind it would be there before its retry
+        refused_names = [client_msg_id for client_msg_id in names if given[client_msg_id] == "server_busy"]
+        assert refused_names == names[21:]
+        for client_msg_id in names[20:]:
+            await say(core, "alice", group_id, client_msg_id=client_msg_id)
+        messages = (await core.conversations.pull("bob", name, 2)).messages
+        assert [m.client_msg_id for m in messages if m.sender_id == "alice"] == names
+        assert [m.client_msg_id for m in messages if m.sender_id == "bob"] == [f"b{each}" for each in names]
+
+
+@pytest.mark.parametrize("failure", [StoreError, Conflict, ValueError])
+async def test_a_message_that_the_database_refuses_does_not_hold_up_a_new_chat(
+    core_url: str, failure: type[Exception]
+) -> None:
+    async with open_test_core(core_url, PEOPLE) as core:
+        answers = Answers(core)
+        with poisoned(core, failure):
+            for client_msg_id in ("a0", "a1", "poison", "a2", "a3"):
+                answers.submit("alice", "bob", client_msg_id=client_msg_id)
+                answers.submit("bob", "alice", client_msg_id=f"b{client_msg_id}")
+                answers.submit("carol", "dave", client_msg_id=f"c{client_msg_id}")
+            async with asyncio.timeout(2):  # sooner than the deadline of a send
+                given = dict(await answers.all())
+        refusals = {"poison": "internal_error", "a2": "server_busy", "a3": "server_busy"}
+        assert {each: given[each] for each in given if given[each] in ("internal_error", "server_busy")} == refusals
+        assert [given[f"c{each}"] for each in ("a0", "a1", "poison", "a2", "a3")] == [1, 2, 3, 4, 5]
+        retries = [(await say(core, "alice", "bob", client_msg_id=each)).seq for each in ("poison", "a2", "a3")]
+        assert retries == [8, 9, 10]
+
+
+async def test_what_must_come_again_is_not_overtaken(core_url: str) -> None:
+    """Under a client_msg_id that an earlier draft has, which is then refused, a draft is decided in a later batch."""
+    async with open_test_core(core_url, PEOPLE) as core:
+        group_id, _ = await found_group(core, "alice", "bob", "carol")
+        await say(core, "dave", "bob")
+        answers = Answers(core)
+        answers.submit("dave", group_id, client_msg_id="x")
+        answers.submit("dave", "bob", client_msg_id="x")
+        answers.submit("dave", "bob", client_msg_id="y")
+        given = await answers.all()
+        assert given == [("x", "not_group_member"), ("x", 2), ("y", 3)]
 
 
 async def test_what_one_sender_sends_is_stored_and_answered_in_order(core_url: str) -> None:
@@ -558,7 +585,7 @@ async def test_what_one_sender_sends_is_stored_and_answered_in_order(core_url: s
             answers.submit("alice", "bob", client_msg_id=f"s{n:03}")  # a chat that does not exist yet
             answers.submit("bob", group_id, client_msg_id=f"b{n:03}")
             if n % 7 == 0:
-                await asyncio.sleep(0)
+                await loop_turns()
         given = await answers.all()
         for prefix, sender in (("g", "alice"), ("s", "alice"), ("b", "bob")):
             expected = [f"{prefix}{n:03}" for n in range(120)]
@@ -591,12 +618,55 @@ async def test_seqs_have_no_holes_and_send_at_always_grows(core_url: str) -> Non
 async def test_giving_up_waiting_does_not_take_a_send_back(core_url: str) -> None:
     async with open_test_core(core_url, PEOPLE) as core:
         sending = asyncio.create_task(say(core, "alice", "bob", client_msg_id="1"))
-        await asyncio.sleep(0)
+        await loop_turns()
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
         assert (await say(core, "alice", "bob", client_msg_id="2")).seq == 2
         again = await core.sending.send("alice", client_msg_id="1", recv_id="bob", content="hello")
         assert (again.message.seq, again.fresh) == (1, False)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+async def test_an_unexpected_failure_while_a_chat_is_created_is_answered_and_leaves_nothing_behind(
+    core_url: str, times: int
+) -> None:
+    """Once: when all new chats are made together. Twice: also when one of them is made by itself."""
+    async with open_test_core(core_url, PEOPLE) as core:
+        group_id, _ = await found_group(core, "alice", "bob", "carol")
+        left = times
+
+        def fail(script: str, statement: Stmt) -> None:
+            nonlocal left
+            if script == "create_singles" and left:
+                left -= 1
+                raise ValueError("a defect")
+
+        answers = Answers(core)
+        with intercepted(core, fail):
+            for name in ("a", "b"):
+                answers.submit("alice", "bob", client_msg_id=name)
+                answers.submit("alice", group_id, client_msg_id=f"g{name}")
+            given = dict(await answers.all())
+        assert (given.pop("ga"), given.pop("gb")) == (2, 3)
+        assert set(given.values()) == ({1, 2} if times == 1 else {"internal_error"})
+        async with asyncio.timeout(2):
+            assert [(await say(core, "alice", "bob", client_msg_id=name)).seq for name in ("a", "b")] == [1, 2]
+        assert not core.store.committer._lines.lanes
+
+
+async def test_an_unexpected_failure_after_a_commit_costs_no_more_than_its_figures(
+    core_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_test_core(core_url, PEOPLE) as core:
+        group_id, _ = await found_group(core, "alice", "bob", "carol")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(core.store.committer.meter, "batches", None)
+            async with asyncio.timeout(2):
+                for n in range(1, 4):  # more often than there are batches at a time
+                    assert (await say(core, "alice", "bob")).seq == n
+                    assert (await say(core, "alice", group_id)).seq == n + 1
+        assert (await say(core, "alice", "bob")).seq == 4
 
 
 async def test_an_answer_that_fails_to_be_taken_harms_nobody(core_url: str) -> None:
@@ -605,8 +675,8 @@ async def test_an_answer_that_fails_to_be_taken_harms_nobody(core_url: str) -> N
         def refuse_to_listen(outcome: Sent | NexoError) -> None:
             raise RuntimeError("a bug above the store")
 
-        draft = core.sending.draft("alice", client_msg_id="1", recv_id="bob", content="a")
-        core.store.messages.submit(draft, refuse_to_listen)
+        draft = core.sending.draft("alice", Send(client_msg_id="1", recv_id="bob", content="a"))
+        core.store.messages.submit(draft, Submitter(refuse_to_listen))
         assert (await say(core, "alice", "bob")).seq == 2
 
 
@@ -620,7 +690,7 @@ async def test_a_full_queue_refuses_at_once(core_url: str) -> None:
             answers.submit("alice", "bob", client_msg_id=f"{n}")
         with refused("server_busy") as caught:
             core.store.messages.submit(
-                core.sending.draft("alice", client_msg_id="3", recv_id="bob", content="a"), print
+                core.sending.draft("alice", Send(client_msg_id="3", recv_id="bob", content="a")), Submitter(print)
             )
         assert caught.value.retry_after_ms
         assert [answer for _, answer in await answers.all()] == [1, 2, 3]
@@ -653,20 +723,20 @@ async def test_sends_keep_their_order_when_the_database_was_held_for_a_while(cor
         async with held_conversation(core_url, "si_alice:bob") as release:
             for n in range(26):
                 answers.submit("alice", "bob", client_msg_id=chr(65 + n))
-                await asyncio.sleep(0.05)  # over more than one lock timeout, so that several attempts meet the lock
+                await time_passes(0.05)  # over more than one lock timeout, so that several attempts meet the lock
             await release()
         assert await answers.all() == [(chr(65 + n), n + 2) for n in range(26)]
 
 
 @on_servers
 async def test_a_held_conversation_delays_no_other(core_url: str) -> None:
-    async with open_test_core(core_url, PEOPLE) as core:
+    async with open_test_core(core_url, PEOPLE, send__deadline_ms=60_000) as core:
         await say(core, "alice", "bob")
         await say(core, "alice", "carol")
         answers = Answers(core)
         async with held_conversation(core_url, "si_alice:bob") as release:
             answers.submit("alice", "bob", client_msg_id="held")
-            async with asyncio.timeout(1):
+            async with asyncio.timeout(PATIENCE_S):  # for ever, if they waited for it
                 for n in range(30):
                     assert (await say(core, "alice", "carol")).seq == n + 2
             assert not answers.given
@@ -691,12 +761,36 @@ async def test_sending_goes_on_after_the_database_was_out_of_reach(core_url: str
         assert (await say(core, "alice", "bob", client_msg_id="1")).seq == 2
 
 
+@on_servers
+async def test_sends_refused_while_the_database_is_away_are_logged_with_their_number(core_url: str) -> None:
+    with capture_logs() as logs:
+        async with open_test_core(core_url, PEOPLE, send__deadline_ms=300) as core:
+            await say(core, "alice", "bob")
+            engine: Any = core.store.database.engine
+
+            async def refuse(for_writing: bool) -> None:
+                raise ConnectionRefusedError
+
+            engine._driver.acquire = refuse
+            for turn in range(2):
+                answers = Answers(core)
+                for n in range(20):
+                    answers.submit("alice", "bob", client_msg_id=f"{turn}-{n}")
+                assert {answer for _, answer in await answers.all()} == {"server_busy"}
+            del engine._driver.acquire
+            await say(core, "alice", "bob")
+    lines = [line for line in logs if line["event"] == "sends_refused"]
+    assert sum(line["size"] for line in lines) == 40
+    assert len(lines) == 2, "one at once, one for all of the seconds after it"
+    assert lines[0]["error"]
+
+
 # -- what a send costs ---------------------------------------------------------------------------------
 
 STATEMENTS_PER_SEND = {
-    # find or lock the conversation and the sender; insert, count, step over own
+    # find or lock the conversation and the sender; insert, count, step over own, the journal
     "sqlite": {"single": 6, "group": 8, "mention": 9},  # what the last sends left in memory is not looked for
-    "mysql": {"single": 5, "group": 5, "mention": 6},
+    "mysql": {"single": 6, "group": 6, "mention": 7},
     "postgresql": {"single": 3, "group": 3, "mention": 4},
 }
 
@@ -768,4 +862,71 @@ async def test_a_message_changes_as_many_rows_in_a_large_group_as_in_a_small_one
                 await say(core, "u000", group_id, **fields)
                 costs.append(changed_rows(before, await snapshot(core)))
         assert costs[:2] == costs[2:]
-        assert costs[0] == {"messages": 1, "conversations": 1, "members": 1}
+        assert costs[0] == {"messages": 1, "conversations": 1, "members": 1, "journal": 1}
+
+
+async def test_a_provisional_copy_needs_the_right_to_mention_all(core_url: str) -> None:
+    """`may_send` decides about copies before saving: none with @all may reach members without the right to it."""
+    async with open_test_core(core_url, ("alice", "bob", "carol")) as core:
+        group_id, _ = await found_group(core, "alice", "bob", "carol")
+        drafts = [
+            core.sending.draft(sender, Send(client_msg_id="c1", group_id=group_id, content="x", mentions=mentions))
+            for sender in ("alice", "bob")
+            for mentions in ((), ("@all",), ("carol",))
+        ]
+        answers = await core.store.messages.may_send(drafts)
+        assert [answer.is_allowed for answer in answers] == [True, True, True, True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("url", "is_good"),
+    [
+        ("https://a.example/x", True),
+        ("HTTP://a.example", True),
+        ("javascript:alert(1)", False),
+        ("data:text/html,x", False),
+        ("/filesystem", False),
+        ("//evil.example/x", False),
+        ("https://a b", False),
+        (" https://a", False),
+        ("https://", False),
+    ],
+)
+def test_media_and_avatars_are_http_addresses_or_files_of_the_server(url: str, is_good: bool) -> None:
+    for check in (lambda: check_content(2, {"url": url}), lambda: check_avatar(url, 512)):
+        if is_good:
+            check()
+        else:
+            with pytest.raises(NexoError) as caught:
+                check()
+            assert caught.value.name in ("bad_content", "bad_avatar")
+
+
+def test_a_file_of_the_server_is_an_avatar_by_its_address_and_content_by_its_id_alone() -> None:
+    check_avatar("/files/abc", 512)
+    for url in ("/files/abc", "/files/abc/small"):
+        with refused("bad_url"):
+            check_content(2, {"url": url})
+
+
+@pytest.mark.parametrize("extra", [[], [1], "x", 1, True, 1.5])
+def test_extra_is_an_object(extra: object) -> None:
+    with refused("bad_extra"):
+        encode_extra(extra)
+    assert encode_extra({}) == "{}"
+    assert encode_extra(None) is None
+
+
+async def test_what_was_accepted_earlier_is_stored_with_the_time_of_its_acceptance(core_url: str) -> None:
+    async with open_test_core(core_url, PEOPLE) as core:
+
+        async def send(name: str, accepted_at: int) -> int:
+            draft = core.sending.draft("alice", Send(name, "bob", content=name))
+            draft.accepted_at = accepted_at
+            return (await core.store.messages.send(draft)).message.send_at
+
+        before = now_ms()
+        assert await send("waited", before - 60_000) == before - 60_000
+        assert await send("earlier", before - 90_000) == before - 59_999, "times follow the seq"
+        assert await send("direct", 0) >= before - 5_000
+        assert await send("ahead", now_ms() + 3_600_000) < now_ms() + 60_000, "the database's clock is the limit"

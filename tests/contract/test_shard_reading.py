@@ -1,4 +1,4 @@
-"""Reading many shards in one question: nobody gets what is not theirs, and nothing is taken for one who has gone."""
+"""ShardReader: new entries of all shards of a process in one call to Redis; ownership is checked before each read."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import pytest
 from contract.test_streams import accept, draft, opened
 from harness.redis_cluster import RedisCluster
 from harness.servers import Redis
-from nexo.bus.redis_link import BusDown, NoGroup
-from nexo.metrics.pipeline import SaveMeter
-from nexo.pipeline.entries import decode_entry
-from nexo.pipeline.reading import Reading
-from nexo.pipeline.settling import NotOwner
-from nexo.pipeline.streams import Raw, Stream, Streams
+from harness.waiting import until
+from nexo.bus.redis_client import BusDown, NoGroup
+from nexo.metrics.two_phase import SaveMeter
+from nexo.two_phase.entries import decode_entry
+from nexo.two_phase.shard_reader import ShardReader
+from nexo.two_phase.shard_saver import NotOwner
+from nexo.two_phase.streams import Raw, Stream, Streams
 
 pytestmark = pytest.mark.servers
 
@@ -55,7 +56,7 @@ async def test_everybody_gets_their_own_in_order(server: Redis | RedisCluster, u
     async with opened(server, block_ms=5000) as streams:
         meter = SaveMeter()
         meter.under_way = under_way
-        reading = Reading(streams, meter)
+        reading = ShardReader(streams, meter)
         shards = await with_groups(streams)
         asking = [asyncio.create_task(reading.next(stream, yes)) for stream in shards]
         first, second = shards[1], shards[3]
@@ -74,7 +75,7 @@ async def test_everybody_gets_their_own_in_order(server: Redis | RedisCluster, u
 
 async def test_whoever_hears_nothing_is_told_so_although_others_hear_much(server: Redis | RedisCluster) -> None:
     async with opened(server, block_ms=100) as streams:
-        reading = Reading(streams, SaveMeter())
+        reading = ShardReader(streams, SaveMeter())
         busy, quiet, *_ = await with_groups(streams)
         chat = chat_of(streams, busy)
         waiting = asyncio.create_task(reading.next(quiet, yes))
@@ -89,11 +90,11 @@ async def test_whoever_hears_nothing_is_told_so_although_others_hear_much(server
 
 async def test_one_who_lost_a_shard_takes_nothing_from_it_any_more(server: Redis | RedisCluster) -> None:
     async with opened(server, block_ms=5000) as streams:
-        reading = Reading(streams, SaveMeter())
+        reading = ShardReader(streams, SaveMeter())
         kept, lost, *_ = await with_groups(streams)
         is_owner = True
         asking = asyncio.create_task(reading.next(kept, yes)), asyncio.create_task(reading.next(lost, lambda: is_owner))
-        await asyncio.sleep(0.05)  # with Redis, most likely
+        await until(server.blocked)
         is_owner = False
         await accept(streams, draft("a", chat_of(streams, kept)))
         async with asyncio.timeout(20):
@@ -105,13 +106,11 @@ async def test_one_who_lost_a_shard_takes_nothing_from_it_any_more(server: Redis
 
 async def test_nothing_is_taken_for_one_who_has_gone_and_the_others_look_again(server: Redis | RedisCluster) -> None:
     async with opened(server, block_ms=5000) as streams:
-        reading = Reading(streams, SaveMeter())
+        reading = ShardReader(streams, SaveMeter())
         stays, goes, *_ = await with_groups(streams)
         asking = asyncio.create_task(reading.next(stays, yes))
         going = asyncio.create_task(reading.next(goes, yes))
-        while not reading._tasks:  # noqa: ASYNC110
-            await asyncio.sleep(0)
-        await asyncio.sleep(0.05)  # most likely with Redis by now; it is the same before
+        await until(server.blocked)
         going.cancel()
         await asyncio.gather(going, return_exceptions=True)
         if not streams.link.is_cluster:  # they were asked for together
@@ -125,7 +124,7 @@ async def test_nothing_is_taken_for_one_who_has_gone_and_the_others_look_again(s
 
 async def test_a_stream_without_its_group_is_told_to_all(server: Redis | RedisCluster) -> None:
     async with opened(server, block_ms=100) as streams:
-        reading = Reading(streams, SaveMeter())
+        reading = ShardReader(streams, SaveMeter())
         async with asyncio.timeout(20):
             with pytest.raises(NoGroup):
                 await reading.next(streams.accepted(0), yes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from collections.abc import Iterator
 from typing import Any
@@ -11,13 +10,14 @@ import pytest
 
 from harness.redis_cluster import RedisCluster
 from harness.servers import Redis
-from nexo.bus.redis_link import BusDown, Command, NoGroup, RedisLink
+from harness.waiting import until
+from nexo.bus.redis_client import BusDown, NoGroup, RedisClient, RedisCommand
 from nexo.config import parse_redis_url
-from nexo.config.tree import TwoPhase
+from nexo.config.tree import TwoPhaseConfig
 from nexo.core.model import Draft, Kind
-from nexo.pipeline.entries import Entry, decode_entry
-from nexo.pipeline.streams import SETTLED_TTL_MS, Fate, Raw, Run, Stream, Streams
 from nexo.ports import Address
+from nexo.two_phase.entries import StreamEntry, decode_entry
+from nexo.two_phase.streams import SETTLED_TTL_MS, Fate, Raw, Run, Stream, Streams
 
 pytestmark = pytest.mark.servers
 
@@ -40,8 +40,8 @@ class opened:
     ) -> None:
         if fresh:
             server.flush()
-        self._link = RedisLink(parse_redis_url(server.url), 5.0)
-        self._streams = Streams(self._link, TwoPhase(**{"shards": 4, **settings}), "test:", consumer)
+        self._link = RedisClient(parse_redis_url(server.url), 5.0)
+        self._streams = Streams(self._link, TwoPhaseConfig(**{"shards": 4, **settings}), "test:", consumer)
 
     async def __aenter__(self) -> Streams:
         return self._streams
@@ -53,11 +53,12 @@ class opened:
 def draft(name: str, conversation_id: str = "si_ann:ben", content: str = '"hi"', **fields: Any) -> Draft:
     number = fields.pop("server_msg_id", next(_numbers))
     hashed = f"{conversation_id} {content}".encode()
-    return Draft("ann", name, conversation_id, int(Kind.SINGLE), 1, content, hashed, server_msg_id=number, **fields)
+    fields = {"accepted_at": 5, "server_msg_id": number, **fields}
+    return Draft("ann", name, conversation_id, int(Kind.SINGLE), 1, content, hashed, **fields)
 
 
 async def accept(streams: Streams, *drafts: Draft, address: Address = HOME, earlier: Draft | None = None) -> list[Fate]:
-    entries = [Entry("", one, 5, producer="instance", address=address) for one in drafts]
+    entries = [StreamEntry("", one, 5, producer="instance", address=address) for one in drafts]
     (fates,) = await streams.accept([Run(entries, address, earlier)])
     return fates
 
@@ -72,7 +73,7 @@ async def take(streams: Streams, stream: Stream, count: int = 100) -> list[Raw]:
 
 
 async def run(streams: Streams, *words: Any) -> Any:
-    (answer,) = await streams.link.run([Command(words)])
+    (answer,) = await streams.link.run([RedisCommand(words)])
     return answer
 
 
@@ -94,7 +95,7 @@ def states(fates: list[Fate]) -> list[str]:
 
 async def test_what_is_accepted_is_in_the_stream_in_order_with_all_its_fields(server: Redis | RedisCluster) -> None:
     async with opened(server) as streams:
-        first = draft("a", mentions=("ben",), reply_to=77, extra='{"x":1}', filtered=True, sent_at=3)
+        first = draft("a", mentions=("ben",), reply_to=77, extra='{"x":1}', filtered=True)
         second = draft("b", content='"zwei ✓"')
         assert await accept(streams, first, second) == [
             Fate("accepted", first.server_msg_id or 0),
@@ -338,11 +339,15 @@ async def test_consumers_that_ended_are_forgotten_unless_something_is_left_to_th
             await streams.finish(accepted, [(decode_entry(*(await take(idle, accepted))[0]), "saved", "")])
         names = [row["name"] for row in await _consumers(streams, accepted)]
         assert sorted(names) == [b"idle", b"one"]
-        monkeypatch.setattr("nexo.pipeline.streams.CONSUMER_TTL_MS", 1)
-        await asyncio.sleep(0.02)
+        monkeypatch.setattr("nexo.two_phase.streams.CONSUMER_TTL_MS", 1)
+        await until(lambda: _all_idle(streams, accepted))
         async with opened(server, "new", fresh=False) as new:
             assert [left.entry_id for left in await new.take_over(accepted)] == [raw.entry_id]
         assert [row["name"] for row in await _consumers(streams, accepted)] == [b"new"]
+
+
+async def _all_idle(streams: Streams, stream: Stream) -> bool:
+    return all(row["idle"] > 1 for row in await _consumers(streams, stream))
 
 
 async def _consumers(streams: Streams, stream: Stream) -> list[dict[str, Any]]:
@@ -360,8 +365,12 @@ async def test_those_who_save_are_counted_until_they_leave_or_fall_silent(server
         assert await second.join(60) == 2
         assert await second.join(60, stay=False) == 1
         await second.join(60)
-        await asyncio.sleep(0.05)
-        assert await streams.join(0.02) == 1
+        await until(lambda: _is_alone(streams))
+
+
+async def _is_alone(streams: Streams) -> bool:
+    """Whoever has said nothing for a moment is not counted any more."""
+    return await streams.join(0.02) == 1
 
 
 # -- dead letters --------------------------------------------------------------------------------------------
@@ -438,14 +447,29 @@ async def test_runs_of_many_shards_go_in_one_round_trip(server: Redis | RedisClu
     async with opened(server) as streams:
         names = [f"si_ann:b{i}" for i in range(20)]
         assert len({streams.shard_of(name) for name in names}) == 4
-        runs = [Run([Entry("", draft(f"{name}-{i}", name), 1) for i in range(3)], HOME) for name in names]
+        runs = [Run([StreamEntry("", draft(f"{name}-{i}", name), 1) for i in range(3)], HOME) for name in names]
         fates = await streams.accept(runs)
         assert [states(one) for one in fates] == [["accepted"] * 3] * 20
         assert sum(lengths[0] for lengths in (await streams.lengths(range(4))).values()) == 60
 
 
 async def test_without_redis_nothing_is_promised(server: Redis | RedisCluster) -> None:
-    link = RedisLink(parse_redis_url("redis://127.0.0.1:1/0"), 0.2)
+    link = RedisClient(parse_redis_url("redis://127.0.0.1:1/0"), 0.2)
     with pytest.raises(BusDown):
-        await accept(Streams(link, TwoPhase(), "", "one"), draft("a"))
+        await accept(Streams(link, TwoPhaseConfig(), "", "one"), draft("a"))
     await link.close()
+
+
+async def test_a_closed_shard_takes_nothing_new_and_still_knows_what_it_has(server: Redis | RedisCluster) -> None:
+    async with opened(server) as streams:
+        known = draft("known")
+        assert [fate.state for fate in await accept(streams, known)] == ["accepted"]
+        shard = streams.shard_of(known.conversation_id)
+        runs = [
+            Run([StreamEntry("", one, 5, producer="instance", address=HOME)], HOME, None)
+            for one in (known, draft("new"), draft("elsewhere", "si_ann:cid"))
+        ]
+        closed = {shard, streams.shard_of("si_ann:cid")}
+        fates = [fate.state for (fate,) in await streams.accept(runs, closed)]
+        assert fates == ["known", "busy", "direct"], "only what has nothing before it may go another way"
+        assert [fate.state for (fate,) in await streams.accept(runs[1:2])] == ["accepted"], "open again"

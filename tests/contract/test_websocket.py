@@ -24,8 +24,9 @@ from harness.ws_server import (
     failed_with,
     one_client,
 )
-from nexo.gateway.links import MAKERS
-from nexo.gateway.websocket import Limits, text_frame
+from nexo.transport.implementations import MAKERS
+from nexo.transport.websocket import SocketLimits
+from nexo.wire.framing import text_frame
 
 
 @pytest.fixture(scope="module", params=MAKERS)
@@ -39,7 +40,7 @@ def implementation(request: pytest.FixtureRequest) -> str:
 @pytest.mark.parametrize("size", [0, 1, 125, 126, 127, 1000, 65535, 65536, 200_000])
 async def test_messages_of_every_length_encoding_come_back(implementation: str, size: int) -> None:
     message = bytes(32 + number % 90 for number in range(size))
-    async with one_client(implementation, limits=Limits(message_bytes=max(size, 125))) as (client, peer):
+    async with one_client(implementation, limits=SocketLimits(message_bytes=max(size, 125))) as (client, peer):
         await client.send(frame(TEXT, message, mask=b"\xff\x00\xa5\x5a"))
         assert await client.next_frame() == (TEXT, message)
         assert await peer.until("text") == [message]
@@ -56,13 +57,14 @@ async def test_a_mask_of_zeros_is_a_mask(implementation: str) -> None:
         assert await client.next_frame() == (TEXT, b"plain")
 
 
-async def test_binary_messages_are_counted_and_not_kept(implementation: str) -> None:
+async def test_binary_messages_are_handed_over_whole(implementation: str) -> None:
     async with one_client(implementation) as (client, peer):
         await client.send(
             frame(BINARY, b"\xff"), frame(BINARY, b"\xff", fin=False), frame(CONTINUATION, b"\xfe"), text("on")
         )
         assert await client.next_frame() == (TEXT, b"on")
-        assert peer.names() == ["opened", "seen", "binary", "binary", "text", "read_done"]
+        assert peer.names() == ["opened", "binary", "binary", "text", "read_done"]
+        assert peer.values("binary") == [b"\xff", b"\xff\xfe"]
 
 
 async def test_fragments_become_one_message_whatever_stands_between_them(implementation: str) -> None:
@@ -96,7 +98,7 @@ async def test_frames_of_one_segment_are_one_read(implementation: str) -> None:
     async with one_client(implementation) as (client, peer):
         await client.send(*(text(str(number)) for number in range(100)))
         await client.next_frames(100)
-        assert peer.names() == ["opened", "seen", *["text"] * 100, "read_done"]
+        assert peer.names() == ["opened", *["text"] * 100, "read_done"]
 
 
 async def test_a_long_burst_arrives_whole_and_in_order(implementation: str) -> None:
@@ -236,7 +238,7 @@ async def test_a_client_that_goes_on_sending_can_still_read_why_it_was_closed(im
     async with one_client(implementation) as (client, peer):
         await client.send(frame(TEXT, b"x" * 20_000_000))
         assert await failed_with(client, peer) == 1009
-        assert peer.names() == ["opened", "seen", "too_big", "read_done", "closed"]
+        assert peer.names() == ["opened", "too_big", "read_done", "closed"]
 
 
 async def test_control_frames_fit_between_fragments_of_the_largest_message(implementation: str) -> None:
@@ -253,7 +255,7 @@ async def test_a_ping_is_answered_with_its_payload(implementation: str, payload:
     async with one_client(implementation) as (client, peer):
         await client.send(frame(PING, payload))
         assert await client.next_frame() == (PONG, payload)
-        assert peer.names() == ["opened", "seen", "read_done"]
+        assert peer.names() == ["opened", "read_done"]
 
 
 async def test_every_ping_of_a_burst_is_answered_in_order(implementation: str) -> None:
@@ -268,4 +270,4 @@ async def test_a_ping_of_ours_and_its_pong(implementation: str) -> None:
         assert await client.next_frame() == (PING, b"")
         await client.send(frame(PONG))
         await peer.until("read_done")
-        assert peer.names() == ["opened", "seen", "read_done"]
+        assert peer.names() == ["opened", "read_done"]

@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
+from harness.waiting import loop_turns, nothing_for
 from harness.ws_client import (
     PATIENCE_S,
     TEXT,
@@ -32,8 +33,8 @@ from harness.ws_server import (
     make_server,
     scripted_server,
 )
-from nexo.gateway.links import MAKERS
-from nexo.gateway.websocket import Accept, Refuse, Request
+from nexo.transport.implementations import MAKERS
+from nexo.transport.websocket import Accept, Refuse, UpgradeRequest
 
 
 @pytest.fixture(scope="module", params=MAKERS)
@@ -143,8 +144,7 @@ async def test_a_refusal_is_plain_http(implementation: str, later: bool) -> None
 
 
 async def in_a_while(decision: Accept | Refuse) -> Accept | Refuse:
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
+    await loop_turns(2)
     return decision
 
 
@@ -186,12 +186,13 @@ async def test_what_is_sent_while_the_gate_decides_is_read_afterwards(implementa
         await client.send(request_head("/ws", plain_headers()))
         await server.gate.asked.wait()
         await client.send(*(text(f"hasty {number}") for number in range(500)))
-        await asyncio.sleep(0.05)
+        await nothing_for(0.05)
+        assert server.gate.peers == []
         decided.set_result(server.gate.accept())
         assert (await client.response()).status == 101
         received = await client.next_frames(500)
         assert [frame.payload.decode() for frame in received] == [f"hasty {number}" for number in range(500)]
-        assert server.gate.peer.names()[:2] == ["opened", "seen"]
+        assert server.gate.peer.names()[:2] == ["opened", "text"]
 
 
 async def test_a_refusal_reaches_a_client_that_has_sent_more(implementation: str) -> None:
@@ -223,7 +224,7 @@ async def test_a_gate_that_fails_is_an_internal_error(implementation: str, later
     async def fail_later() -> Accept | Refuse:
         raise RuntimeError("the gate is broken")
 
-    def decide(request: Request) -> Decision:
+    def decide(request: UpgradeRequest) -> Decision:
         if later:
             return fail_later()
         raise RuntimeError("the gate is broken")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+import secrets
+import shlex
 import socket
 import subprocess
 from pathlib import Path
@@ -13,7 +15,9 @@ import pytest
 
 from harness import processes, servers
 from harness.server_process import NEXO, DidNotStart, ServerProcess, environment
+from harness.waiting import until
 
+ROOT = Path(__file__).parents[2]
 SECRET = "lkjsdf8723hkjsdhf7834yiuhsdfkjhwe7823y4kjhsd"
 
 
@@ -29,10 +33,10 @@ def nexo(*arguments: str | Path, cwd: Path | None = None, **settings: object) ->
     )
 
 
-def failed_start(**settings: object) -> str:
+def failed_start(exit_code: int = 2, **settings: object) -> str:
     with pytest.raises(DidNotStart) as ended, ServerProcess(bare=True, **settings):
         pass
-    assert ended.value.exit_code == 2, ended.value.output
+    assert ended.value.exit_code == exit_code, ended.value.output
     assert "Traceback" not in ended.value.output
     return ended.value.output
 
@@ -43,7 +47,21 @@ def test_a_port_that_is_taken() -> None:
         other.listen()
         done = nexo("serve", "--port", str(other.getsockname()[1]))
     assert done.returncode == 2
-    assert "choose another with --port" in done.stderr
+    assert "choose another with --port, NEXO_SERVER__PORT or `make run PORT=…`" in done.stderr
+
+
+def test_the_port_of_make_run_can_be_chosen() -> None:
+    done = subprocess.run(["make", "-n", "run", "PORT=8901"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "nexo serve --port 8901\n" in done.stdout
+
+
+def test_the_command_that_the_server_names_at_its_start_adds_a_user(server: ServerProcess) -> None:
+    (command,) = re.findall(r"Add a user:  (.*)$", server.output, re.MULTILINE)
+    assert command.endswith(f"user add NAME --data {server.data}")
+    user_id = f"named.{secrets.token_hex(4)}"
+    words = [user_id if word == "NAME" else word for word in shlex.split(command)]
+    subprocess.run(words, cwd="/", input="correct horse battery", text=True, check=True, timeout=60)
+    assert server.select(f"SELECT count(*) FROM users WHERE user_id = '{user_id}'") == [(1,)]
 
 
 def test_an_address_that_is_not_this_machines() -> None:
@@ -74,10 +92,40 @@ def test_a_secret_that_is_missing() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "mysql"])
-def test_a_database_server_that_is_not_there(scheme: str) -> None:
-    said = failed_start(store__url=f"{scheme}://u:secret-p@127.0.0.1:1/x", auth__secret=SECRET)
+def test_a_database_server_that_is_not_there_within_the_time_to_wait(scheme: str) -> None:
+    url = f"{scheme}://u:secret-p@127.0.0.1:1/x"
+    said = failed_start(75, store__url=url, store__start_wait_s=1, auth__secret=SECRET)  # systemd starts it again
+    assert said.count("database_awaited") == 1
     assert "is it running, and are host and port in store.url right?" in said
     assert "secret-p" not in said
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("kind", [servers.MariaDb, servers.Postgres])
+async def test_a_start_waits_for_a_database_that_is_away(kind: type[servers.MariaDb] | type[servers.Postgres]) -> None:
+    with kind() as database:
+        url = database.create_database()
+        assert nexo("migrate", store__url=url).returncode == 0
+        database.kill()
+        server = ServerProcess(store__url=url, auth__secret=SECRET)
+        try:
+            starting = asyncio.create_task(asyncio.to_thread(server.start))
+            await until(lambda: "database_awaited" in server.output, "it waits")
+            assert not starting.done()
+            alive = await asyncio.to_thread(httpx.get, f"{server.address}/healthz", trust_env=False)
+            waits = await asyncio.to_thread(httpx.get, f"{server.address}/readyz", trust_env=False)
+            assert (alive.status_code, waits.status_code) == (200, 503)
+            assert waits.json()["err_msg"] == "server_busy"
+            assert "waits for the database" in waits.json()["detail"]
+            assert "host and port in store.url" in waits.json()["detail"]
+            await asyncio.to_thread(database.start)
+            await starting
+            assert "database_found" in server.output
+            assert "Traceback" not in server.output
+            response = await asyncio.to_thread(httpx.get, f"{server.address}/readyz", trust_env=False)
+            assert response.status_code == 200
+        finally:
+            server.kill()
 
 
 @pytest.mark.servers
@@ -117,16 +165,18 @@ async def test_a_database_that_goes_away_is_seen_by_readyz_and_the_log_and_healt
             async with httpx.AsyncClient(base_url=server.address, timeout=30, trust_env=False, verify=False) as http:
                 assert (await http.get("/readyz")).status_code == 200
                 await asyncio.to_thread(database.kill)
-                await asyncio.sleep(1.1)  # an answer is good for a second
-                response = await http.get("/readyz")
-                assert response.status_code == 503
+
+                async def answered(status: int) -> httpx.Response | None:
+                    response = await http.get("/readyz")
+                    return response if response.status_code == status else None
+
+                response = await until(lambda: answered(503))  # an answer is good for a second
+                assert response is not None
                 assert "The database cannot be reached" in response.json()["detail"]
                 assert (await http.get("/healthz")).status_code == 200
                 metrics = (await http.get("/metrics")).text
                 assert "nexo_ready 0.0" in metrics
                 assert '"event": "not_ready"' in server.output
                 await asyncio.to_thread(database.start)
-                async with asyncio.timeout(30):
-                    while (await http.get("/readyz")).status_code != 200:  # noqa: ASYNC110
-                        await asyncio.sleep(0.2)
+                await until(lambda: answered(200))
                 assert '"event": "ready_again"' in server.output

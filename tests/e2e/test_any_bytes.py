@@ -27,7 +27,7 @@ from harness.ws_client import (
     parse_frames,
 )
 from nexo.errors import ERRORS
-from nexo.wire.envelope import Frame
+from nexo.wire.envelope.requests import EnvelopeFrame
 
 ANSWERS = {
     "AUTH_OK", "AUTH_FAIL", "PONG", "SYNC", "RESEND_DONE", "RESYNC", "SINGLE_CHAT", "GROUP_CHAT", "GROUP_EVENT",
@@ -60,7 +60,7 @@ KINDS = [
 WORDS = f"read delivered 1 ann ben nobody {CHAT} sg_g_000000000000 g_000000000000 7".split()
 kinds = st.sampled_from(KINDS)
 likely = st.sampled_from([*WORDS, 0, 1, -1, 1 << 62, 1 << 63, 1 << 80, True, [], ["ben"], {}, {CHAT: 1}, "x" * 5000])
-names = st.sampled_from([name for name in Frame.__struct_encode_fields__ if name != "type"])
+names = st.sampled_from([name for name in EnvelopeFrame.__struct_encode_fields__ if name != "type"])
 requests = st.builds(
     lambda kind, fields: {"type": kind} | fields, kinds, st.dictionaries(names, likely | json_values, max_size=8)
 )

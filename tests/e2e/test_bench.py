@@ -11,10 +11,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from harness import servers
 from harness.proxy import Proxy, _Link
 from harness.server_process import NEXO, ServerProcess, environment
+from harness.waiting import until
+from nexo.bench.plan import DialectName
 
 Damage = Callable[[bytes], list[bytes]]
 
@@ -130,10 +134,13 @@ ONE_PAIR = ("--pairs", "1", "--seconds", "1", "--warmup", "0", "--rate", "60", "
 
 DAMAGES: dict[str, tuple[Damage, str]] = {
     "a push is lost": (nth(9, PUSH, lambda frame: []), "deliveries are missing"),
-    "a push comes twice": (nth(9, PUSH, lambda frame: [frame, frame]), "messages came twice"),
+    "a push comes twice": (nth(9, PUSH, lambda frame: [frame, frame]), "messages arrived twice"),
     "two pushes change places": (swapped(PUSH), "out of the order of their seq"),
     "a push says something else": (nth(9, PUSH, replaced(b"xxxxx", b"yyyyy")), "received is not stored"),
-    "a push goes to another chat": (nth(9, PUSH, replaced(b'"si_b', b'"si_c')), "not meant, or fit nothing"),
+    "a push goes to another chat": (
+        nth(9, PUSH, replaced(b'"si_b', b'"si_c')),
+        "reached a wrong receiver, or match nothing",
+    ),
     "an acknowledgement is lost": (nth(9, SAVED, lambda frame: []), "never answered"),
     "an acknowledgement names another place": (nth(9, SAVED, replaced(b'"msgSeq":9', b'"msgSeq":7')), "histories"),
     "the last receipts are lost": (lambda frame: [] if RECEIPT in frame else [frame], "receipts never reached"),
@@ -220,7 +227,7 @@ async def test_tokens_that_end_during_the_run_are_renewed() -> None:
     ends_soon = ("--set", "auth.access_ttl_s=5", "--seconds", "9", "--warmup", "0.5", "--rate", "40")
     people = ("--pairs", "3", "--groups", "1", "--members", "4", "--senders", "2", "--flap", "0.3")
     outcomes = await asyncio.gather(
-        *(bench("mixed", "--dialect", dialect, *people, *ends_soon) for dialect in ("envelope", "request", "command")),
+        *(bench("mixed", "--dialect", dialect, *people, *ends_soon) for dialect in DialectName),
         bench("http-send", "--pairs", "3", *ends_soon[:-2]),
     )
     for code, result in outcomes:
@@ -303,9 +310,7 @@ async def test_a_server_that_dies_on_the_way_makes_it_red() -> None:
     with ServerProcess() as doomed:
         flags = ("--pairs", "3", "--seconds", "6", "--rate", "50", "--drain", "0.5", "--url", doomed.address)
         running = asyncio.create_task(bench("single", *flags))
-        async with asyncio.timeout(60):
-            while not wrote_much(doomed):  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
+        await until(lambda: wrote_much(doomed), patience_s=60)
         doomed.kill()
         code, result = await running
     assert code == 1
@@ -317,3 +322,44 @@ def wrote_much(server: ServerProcess) -> bool:
     """More than signing up takes: messages are being sent."""
     log = server.data / "nexo.db-wal"
     return log.exists() and log.stat().st_size > 600_000
+
+
+def sends_of(server: ServerProcess) -> float:
+    text = httpx.get(f"{server.address}/metrics", trust_env=False).text
+    return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith("nexo_sends_total"))
+
+
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+async def test_a_restart_during_a_run_is_no_fault_when_nothing_is_missing(how: str) -> None:
+    with ServerProcess() as server:
+        load = ("single", "--url", server.address, "--pairs", "4", "--rate", "100", "--seconds", "5")
+        running = asyncio.create_task(bench(*load, "--allow-restarts"))
+        await until(lambda: _sent(server, 100), "it runs")
+        if how == "stopped":
+            assert await asyncio.to_thread(server.stop) == 0
+        await asyncio.to_thread(server.restart)
+        code, result = await running
+        assert (code, result["verdict"]["reasons"]) == (0, [])
+        assert any("reconnected" in note for note in result["verdict"]["notes"])
+
+
+async def _sent(server: ServerProcess, count: int) -> bool:
+    return await asyncio.to_thread(sends_of, server) > count
+
+
+@pytest.mark.servers
+async def test_a_restart_of_the_database_during_a_run_is_no_fault_when_nothing_is_missing() -> None:
+    with servers.Postgres() as database:
+        url = database.create_database()
+        secret = "a secret that only this test knows, of some length"
+        migrating = await asyncio.create_subprocess_exec(NEXO, "migrate", env=environment({"store__url": url}))
+        assert await migrating.wait() == 0
+        with ServerProcess(store__url=url, auth__secret=secret) as server:
+            load = ("single", "--url", server.address, "--pairs", "4", "--rate", "100", "--seconds", "5")
+            running = asyncio.create_task(bench(*load, "--allow-restarts"))
+            await until(lambda: _sent(server, 100), "it runs")
+            await asyncio.to_thread(database.kill)
+            await until(lambda: "batch_again" in server.output, "it cannot write")
+            await asyncio.to_thread(database.start)
+            code, result = await running
+            assert (code, result["verdict"]["reasons"]) == (0, [])

@@ -7,7 +7,8 @@ import contextlib
 import itertools
 import json
 import secrets
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from harness.chat import PASSWORD, PATIENCE_S, Person, Refused, World, world
 from harness.dialects import CommandSpeaker, Said
 from harness.dialects import Refused as Declined
 from harness.server_process import ServerProcess
+from harness.waiting import time_passes
 from nexo.errors import ERRORS
 
 Frame = dict[str, Any]
@@ -55,6 +57,12 @@ async def close_code(socket: ClientConnection) -> int:
 
 def new_name(name: str = "ann") -> str:
     return f"{name}.{secrets.token_hex(5)}"
+
+
+@pytest.fixture(scope="module")
+def hasty() -> Iterator[ServerProcess]:
+    with ServerProcess(gateway__auth_timeout_s=1) as running:
+        yield running
 
 
 # -- signing in ----------------------------------------------------------------------------------------------
@@ -125,14 +133,34 @@ async def test_a_bearer_token_with_the_upgrade_signs_in(server: ServerProcess) -
 
 
 async def test_nobody_stays_without_signing_in() -> None:
-    with ServerProcess(gateway__auth_timeout_s=1) as server:
+    with ServerProcess(gateway__auth_timeout_s=3) as server:
         async with opened(server) as socket:
-            await asyncio.sleep(0.7)
+            await time_passes(1.8)
             assert (await ask(socket, "auth.register", user_id="ann", password=PASSWORD))["code"] == 0
-            await asyncio.sleep(0.7)
+            await time_passes(1.8)
             assert (await ask(socket, "auth.login", user_id="ann", password="wrong one"))["code"] != 0, "time anew"
             told = await receive(socket)
             assert (told["cmd"], told["data"]["reason"]) == ("session.error", "auth_timeout")
+
+
+@pytest.mark.parametrize(
+    ("cmd", "data"),
+    [
+        ("auth.refresh", {"refresh_token": "x" * 43}),
+        ("auth.register", {"user_id": "ann", "password": "x"}),
+        ("auth.login", {"user_id": "ann", "password": "wrong one"}),
+        ("heartbeat", {}),
+    ],
+)
+async def test_a_socket_that_is_not_signed_in_ends_in_time_whatever_it_sends(
+    hasty: ServerProcess, cmd: str, data: Frame
+) -> None:
+    async with opened(hasty) as socket:
+        until = time.monotonic() + 10
+        with contextlib.suppress(ConnectionClosed):
+            while time.monotonic() < until:
+                await ask(socket, cmd, **data)
+        assert socket.close_code == ERRORS["auth_timeout"].close_code
 
 
 async def test_passwords_and_registrations_are_limited_over_http_and_socket_together() -> None:
@@ -151,6 +179,20 @@ async def test_passwords_and_registrations_are_limited_over_http_and_socket_toge
             ] == "invalid_credentials"
             refused = await ask(socket, "auth.login", user_id="ann", password=PASSWORD)
             assert refused["message"] == "too_many_requests"
+
+
+async def test_registration_is_closed_over_http_and_socket_alike() -> None:
+    with ServerProcess(auth__registration="invite") as server:
+        code = server.run("invite", "--uses", "2").stdout.strip()
+        async with world(server, check_pushes=False) as here, opened(server) as socket:
+            with pytest.raises(Refused, match="registration_closed"):
+                await here.call("POST", "/user/register", json={"user_id": "ann", "password": PASSWORD})
+            refused = await ask(socket, "auth.register", user_id="ann", password=PASSWORD)
+            assert refused["message"] == "registration_closed"
+            await here.call("POST", "/user/register", json={"user_id": "ann", "password": PASSWORD, "code": code})
+            assert (await ask(socket, "auth.register", user_id="ben", password=PASSWORD, code=code))["code"] == 0
+            refused = await ask(socket, "auth.register", user_id="cy", password=PASSWORD, code=code)
+            assert refused["message"] == "registration_closed"
 
 
 # -- conversations -------------------------------------------------------------------------------------------
@@ -266,12 +308,15 @@ async def test_the_life_of_a_group(server: ServerProcess) -> None:
         with pytest.raises(Declined, match="group_members_too_few"):
             await owner.ask("group.create", group_name="two", member_ids=[ben.user_id])
         created = await owner.ask(
-            "group.create", group_name="team", avatar_url="u", member_ids=[ben.user_id, cy.user_id]
+            "group.create", group_name="team", avatar_url="https://u", member_ids=[ben.user_id, cy.user_id]
         )
         assert list(created) == ["group_id"]
         group = {"group_id": created["group_id"]}
         info = await member.ask("group.get_info", **group)
-        assert (info["group_name"], info["avatar_url"], info["owner_id"]) == ("team", "u", ann.user_id)
+        assert (info["group_name"], info["avatar_url"], info["owner_id"]) == ("team", "https://u", ann.user_id)
+        stranger = await CommandSpeaker.connect(dan)
+        glimpse = {"group_name": "team", "avatar_url": "https://u", "member_count": 3, "join_policy": "open"}
+        assert await stranger.ask("group.get_info", **group) == group | glimpse
         assert [found["group_id"] for found in (await member.ask("group.get_user_groups"))["groups"]] == [
             *group.values()
         ]

@@ -6,7 +6,6 @@ import asyncio
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,11 +14,12 @@ import pytest
 from harness import processes
 from harness.core import open_test_core
 from harness.server_process import NEXO, environment
+from harness.waiting import until_blocking
 from nexo.cli.demo_fill import fill
-from nexo.cli.demo_story import CHATS, PASSWORD, PEOPLE
-from nexo.client import NexoClient
+from nexo.cli.demo_story import CHATS, CHATTER, PASSWORD, PEOPLE
 from nexo.config import parse_store_url
 from nexo.store.check import check
+from nexo_client import NexoClient
 
 
 class Demo:
@@ -32,12 +32,15 @@ class Demo:
         self.address = self._wait_for_address()
 
     def _wait_for_address(self) -> str:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and self.process.poll() is None:
-            if found := re.search(r"runs at (\S+)\n(?s:.*)Ctrl-C", self.log.read_text()):
-                return found[1]
-            time.sleep(0.02)
-        raise AssertionError(self.log.read_text())
+        said = re.compile(r"runs at (\S+)\n(?s:.*)Ctrl-C")
+        until_blocking(
+            lambda: said.search(self.log.read_text()) or self.process.poll() is not None,
+            self.log.read_text,
+            patience_s=60,
+        )
+        found = said.search(self.log.read_text())
+        assert found, self.log.read_text()
+        return found[1]
 
     @property
     def data(self) -> list[Path]:
@@ -87,6 +90,21 @@ async def test_robots_answer_people(demo: Demo) -> None:
                     break
         assert heard["echo"] == "Is anybody there?"
         assert "network off" in heard["guide"]
+
+
+async def test_in_a_group_only_the_robot_that_is_mentioned_answers(demo: Demo) -> None:
+    async with NexoClient(demo.address) as jonas:
+        await jonas.login("jonas", PASSWORD)
+        messages = jonas.events("message")
+        await jonas.connect()
+        group = next(chat for chat in jonas.conversations if chat.type == "group")
+        await group.send("Good morning").when_saved()
+        await group.send("@lena are you there?", mentions=["lena"]).when_saved()
+        async with asyncio.timeout(30):
+            async for event in messages:
+                if event.conversation is group and event.message.content not in dict(CHATTER).values():
+                    assert event.message.sender_id == "lena"
+                    break
 
 
 async def test_the_administrator_sees_it_and_others_do_not(demo: Demo) -> None:

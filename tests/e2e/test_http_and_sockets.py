@@ -104,6 +104,8 @@ async def test_online_is_who_is_connected(server: ServerProcess) -> None:
         ann, ben = await here.people("ann", "ben")
         await ben.connect()
         found = await ann.get("/user/online", user_ids=f"{ann.user_id},{ben.user_id},nobody-there")
+        for one in found["users"][:2]:
+            assert one.pop("last_seen_at") > 0
         assert found["users"] == [
             {"user_id": ann.user_id, "online": False, "platforms": []},
             {"user_id": ben.user_id, "online": True, "platforms": [5]},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +10,8 @@ from websockets.exceptions import InvalidStatus
 
 from harness.chat import Refused, meet, world
 from harness.server_process import ServerProcess
+from harness.waiting import time_passes, until
+from nexo.gateway.sends import HELD_MAX
 
 PING = {"type": "PING"}
 RECONNECT = range(4500, 5000)
@@ -28,7 +30,7 @@ async def test_frames_over_the_limit_are_refused_and_later_ones_are_not(few_fram
         errors = [await ann.expect_error("too_many_requests") for _ in range(30 - 19)]  # AUTH was one
         assert all(0 < error["retryAfterMs"] <= 200 for error in errors)
         assert len(ann.seen("PONG")) == 19
-        await asyncio.sleep(errors[0]["retryAfterMs"] / 1000 + 0.1)
+        await time_passes(errors[0]["retryAfterMs"] / 1000 + 0.1)
         await ann.send(PING)
         await ann.expect("PONG", where=lambda _: len(ann.seen("PONG")) == 20)
 
@@ -59,13 +61,28 @@ async def test_a_refused_frame_holds_back_what_follows_it_in_its_conversation(fe
         refused, later = ann.message(ben, "refused"), ann.message(ben, "later")
         await ann.send_at_once(*[PING] * 25, refused)
         await ann.expect_error("too_many_requests", clientMsgId=refused["clientMsgId"])
-        await asyncio.sleep(0.5)
+        await time_passes(0.5)
         await ann.send(later)
         await ann.expect_error("too_many_requests", clientMsgId=later["clientMsgId"])
         for frame in (refused, later):
             await ann.send(frame)
             await ann.expect("ACK", clientMsgId=frame["clientMsgId"])
         assert [(await ben.expect("SINGLE_CHAT"))["body"] for _ in range(3)] == ["first", "refused", "later"]
+
+
+async def test_a_sender_that_is_refused_in_too_many_conversations_is_closed() -> None:
+    """The connection keeps the earliest refused send of each conversation, and no unlimited number of them."""
+    with ServerProcess(limits__sends_per_s=1, limits__sends_burst=1) as server:
+        async with meet(server, "ann", "ben", check_pushes=False) as (ann, ben):
+            await ann.say(ben, "first")
+            frames = [ann.message(ben, "refused") | {"to": f"receiver-{number}"} for number in range(HELD_MAX + 50)]
+            await ann.send_at_once(*frames)
+            assert await ann.expect_close() in RECONNECT
+            refused = [error for error in ann.seen("ERROR") if "clientMsgId" in error]
+            assert {error["reason"] for error in ann.seen("ERROR")} == {"too_many_requests"}
+            assert HELD_MAX - 10 <= len(refused) <= HELD_MAX + 10, "some may have been let through as time passed"
+            again = await ann.me.connect()
+            await until(lambda: again.is_signed_in)
 
 
 async def test_one_user_has_one_limit_over_all_connections_and_http() -> None:
@@ -118,15 +135,14 @@ async def test_an_address_has_only_so_many_connections_and_a_trusted_proxy_speak
             for address in ("203.0.113.7", "203.0.113.8", "2001:db8::1"):
                 await ann.connect(headers={"X-Forwarded-For": address})
             clients.pop().cut()
-            for _ in range(100):
-                try:
+
+            async def is_let_in() -> bool:
+                with contextlib.suppress(InvalidStatus):
                     await ann.connect()
-                except InvalidStatus:
-                    await asyncio.sleep(0.05)
-                else:
-                    break
-            else:
-                pytest.fail("the place was never given back")
+                    return True
+                return False
+
+            await until(is_let_in, "the place is given back")
 
 
 async def test_an_instance_has_only_so_many_connections_and_failed_ones_take_no_place() -> None:
@@ -145,6 +161,16 @@ async def test_an_instance_has_only_so_many_connections_and_failed_ones_take_no_
             assert refused.value.response.status_code == 503
             assert b'"err_msg":"server_busy"' in refused.value.response.body
             await ann.get("/user/info")  # HTTP goes on
+
+
+async def test_subscriptions_to_presence_have_a_limit() -> None:
+    with ServerProcess(limits__presence_per_min=8) as server:
+        async with meet(server, "ann", "ben") as (ann, ben):
+            for _ in range(2):
+                await ann.ask({"type": "PRESENCE", "subscribe": [ben.user_id]}, "PRESENCE")
+            await ann.send({"type": "PRESENCE", "subscribe": [ben.user_id]})
+            assert (await ann.expect_error("too_many_requests"))["retryAfterMs"] > 0
+            await ben.ask({"type": "PRESENCE", "subscribe": [ann.user_id]}, "PRESENCE")
 
 
 async def test_limits_of_nothing_are_no_limits(server: ServerProcess) -> None:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import signal
+from typing import Any
+from urllib.parse import urlencode
 
 import pytest
+from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from harness import processes
-from harness.chat import PASSWORD, Refused, fresh_id, meet
+from harness.chat import PASSWORD, Refused, fresh_id, meet, world
 from harness.server_process import ServerProcess
+from harness.waiting import until
 
 BODY = "zxcv-body-of-a-message"
 SECRET_WORDS = {
@@ -169,3 +174,91 @@ async def test_at_debug_level_every_acknowledgement_resend_and_failed_push_says_
     (resent,) = (event for event in events if event["event"] == "resent_message")
     assert resent["server_msg_id"] == int(again["serverMsgId"])
     assert (resent["sender"], resent["user"], resent["device"]) == (ann.user_id, ben.user_id, "phone")
+
+
+async def test_level_and_acknowledgements_are_switched_while_the_server_runs_and_by_sighup() -> None:
+    folder = processes.new_dir("log-switch")
+    file = folder / "nexo.toml"
+    file.write_text("")
+    with ServerProcess(receipts__flush_ms=1, options=["--config", str(file)], log_level=None) as server:
+
+        def lines(event: str) -> list[dict[str, Any]]:
+            found = [json.loads(line) for line in server.output.splitlines() if line.startswith("{")]
+            return [line for line in found if line["event"] == event]
+
+        def command(*words: str) -> None:
+            done = server.run("log", *words)
+            assert done.returncode == 0, done.stderr
+
+        async with meet(server, "ann", "ben", "cid", check_pushes=False) as (ann, ben, cid):
+
+            async def talk() -> None:
+                for reader in (ben, cid):
+                    saved = await ann.say(reader, BODY)
+                    await reader.acknowledge(
+                        await reader.expect("SINGLE_CHAT", serverMsgId=saved["serverMsgId"]), "read"
+                    )
+                    await ann.expect("ACK", ackType="read", serverMsgId=saved["serverMsgId"])
+
+            await talk()
+            assert lines("acknowledged") == []
+            command("ack", "--user", ben.user_id)
+            await until(lambda: lines("log_settings"), "the control file is followed")
+            await talk()
+            await until(lambda: lines("acknowledged"), "at level info")
+            assert {(line["user"], line["level"]) for line in lines("acknowledged")} == {(ben.user_id, "info")}
+            assert lines("request") == []
+            command("ack", "off")
+            command("level", "debug")
+            await until(lambda: lines("log_settings")[-1]["log_level"] == "debug", "the level changes")
+            await talk()
+            await until(lambda: {line["user"] for line in lines("acknowledged")} == {ben.user_id, cid.user_id}, "all")
+            assert lines("acknowledged")[-1]["level"] == "debug"
+            command("reset")
+            await until(lambda: lines("log_settings")[-1]["log_level"] == "info", "as configured")
+            file.write_text('[log]\nlevel = "debug"\n')
+            server.signal(signal.SIGHUP)
+            await until(lambda: lines("log_settings")[-1]["log_level"] == "debug", "the configuration is read again")
+            file.write_text("nonsense = 1")
+            server.signal(signal.SIGHUP)
+            await until(lambda: lines("configuration_kept_old"), "a wrong one changes nothing")
+            assert len({line["conn"] for line in lines("signed_in")}) == 3, "no client was disconnected"
+
+
+async def test_what_a_client_calls_its_request_is_in_every_line_of_it() -> None:
+    with ServerProcess(log_level="debug") as server:
+        async with world(server, check_pushes=False) as here:
+            ann, ben = await here.people("ann", "ben")
+            query = urlencode({"token": ann.tokens.access, "send_id": ann.user_id, "platform_id": 5})
+            async with connect(f"{server.ws_address}?{query}", proxy=None) as socket:
+                for number, name, data in (
+                    (1003, "op-send", {"client_msg_id": "c-1", "recv_id": ben.user_id, "content": BODY}),
+                    (1003, "op-self", {"client_msg_id": "c-2", "recv_id": ann.user_id, "content": BODY}),
+                    (1005, "op-pull", {"conversation_id": "sg_g_000000000000", "begin_seq": 1}),
+                    (1008, "op-ack", {"conversation_id": "sg_g_000000000000", "seq": 1}),
+                ):
+                    frame = {"req_identifier": number, "msg_incr": "1", "operation_id": name, "data": data}
+                    await socket.send(json.dumps(frame))
+                    while json.loads(await socket.recv())["operation_id"] != name:
+                        pass
+            response = await here.http.post(
+                "/auth/password",
+                json={"old_password": PASSWORD, "new_password": SECRET_WORDS["new password"]},
+                headers={"X-Request-Id": "change-7", "Authorization": f"Bearer {ann.tokens.access}"},
+            )
+            assert response.status_code == 200
+        assert await asyncio.to_thread(server.stop) == 0
+        events = [json.loads(line) for line in server.output.splitlines() if line.startswith("{")]
+    named = {event["operation_id"]: event for event in events if event.get("operation_id")}
+    found = {name: (event["event"], event["result"]) for name, event in named.items()}
+    assert found == {
+        "op-send": ("send", "saved"),
+        "op-self": ("send", "cannot_send_to_self"),
+        "op-pull": ("socket_request", "group_not_found"),
+        "op-ack": ("acknowledged", "ack_not_allowed"),
+    }
+    assert all(event["conn"] and event["user"] == ann.user_id for event in named.values())
+    (changed,) = (event for event in events if event["event"] == "password_changed")
+    assert changed["request_id"] == "change-7"
+    others = [event["event"] for event in events if event.get("request_id") == "change-7"]
+    assert others == ["password_changed", "request"]

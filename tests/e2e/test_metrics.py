@@ -13,8 +13,9 @@ from harness import servers
 from harness.chat import Refused, fresh_id, meet
 from harness.pair_load import open_socket
 from harness.server_process import ServerProcess
+from harness.waiting import until
 from nexo.config import parse_store_url
-from nexo.metrics.families import FAMILIES, Kind
+from nexo.metrics.families import FAMILIES, MetricKind
 from nexo.store import migrate
 
 ELSEWHERE = ("Many instances", "Two-phase acknowledgement")  # there is no Redis here
@@ -28,7 +29,7 @@ def server() -> Iterator[ServerProcess]:
         receipts__flush_ms=1,
         backpressure__high_water_bytes=65_536,
         backpressure__low_water_bytes=32_768,
-        backpressure__close_after_ms=100,
+        backpressure__close_after_ms=1000,
     ) as running:
         yield running
 
@@ -77,16 +78,19 @@ async def live(server: ServerProcess) -> None:
 async def test_every_metric_of_the_table_is_told_and_no_other(server: ServerProcess) -> None:
     await live(server)
     found = {name for name, _ in await scrape(server)}
-    endings = {Kind.HISTOGRAM: "_count", Kind.COUNTER: "", Kind.GAUGE: ""}
+    endings = {MetricKind.HISTOGRAM: "_count", MetricKind.COUNTER: "", MetricKind.GAUGE: ""}
     # nothing was dropped, lost or resynced here; these have no word of their own before
-    rare = {"nexo_resyncs_total"}
+    rare = {"nexo_resyncs_total", "nexo_key_calls_total", "nexo_media_examined_total", "nexo_push_notifications_total"}
+    rare |= {"nexo_calls_ended_total", "nexo_calls_refused_total", "nexo_replica_reads_total"}
     rare |= {name for name, family in FAMILIES.items() if family.chapter in ELSEWHERE}
+    rare |= {name for name, family in FAMILIES.items() if "consumer" in family.labels}  # the journal has none here
+    rare |= {name for name, family in FAMILIES.items() if "hook" in family.labels or "before_send" in name}
     missing = {family.name for family in FAMILIES.values() if family.name + endings[family.kind] not in found} - rare
     assert missing == set()
     known = {
         family.name + ending
         for family in FAMILIES.values()
-        for ending in (("_bucket", "_count", "_sum") if family.kind is Kind.HISTOGRAM else ("",))
+        for ending in (("_bucket", "_count", "_sum") if family.kind is MetricKind.HISTOGRAM else ("",))
     }
     assert {name for name in found if not name.endswith("_created")} <= known
 
@@ -99,7 +103,7 @@ async def test_the_numbers_say_what_happened(server: ServerProcess) -> None:
     def grown(name: str, **labels: str) -> float:
         return of(after, name, **labels) - of(before, name, **labels)
 
-    assert grown("nexo_sends_total", result="saved") == 7
+    assert 7 <= grown("nexo_sends_total", result="saved") <= 10  # readiness is measured by messages of its own
     assert grown("nexo_sends_total", result="refused") == 1
     assert grown("nexo_send_seconds_count") >= 7  # /readyz sends its own; who is not there is found out before
     for stage in ("queue", "write", "ack"):
@@ -120,6 +124,10 @@ async def test_the_numbers_say_what_happened(server: ServerProcess) -> None:
     assert grown("nexo_websocket_frames_total", direction="in") > 15
     assert grown("nexo_websocket_bytes_total", direction="out") > 1000
     assert grown("nexo_script_seconds_count", script="history.pull") == 1
+    kinds = {key[1] for key in after if key[0] == "nexo_acks_by_kind_total"}
+    assert sum(of(after, "nexo_acks_by_kind_total", **dict(labels)) for labels in kinds) == sum(
+        of(after, "nexo_acks_total", type=name, result="noted") for name in ("delivered", "read")
+    )
     assert of(after, "nexo_queue_limit", queue="sends") == 20_000
     assert of(after, "nexo_queue_length", queue="sends") == 0
     assert of(after, "nexo_ready") == 1
@@ -164,14 +172,19 @@ async def test_the_number_of_series_does_not_grow_with_users_groups_messages_or_
 async def test_a_client_that_does_not_read_is_seen(server: ServerProcess) -> None:
     async with meet(server, "ann", "ben", check_pushes=False) as (ann, ben):
         stalled = await open_socket(server.ws_address, ben.me.tokens.access, receive_buffer_bytes=16_384)
-        for _ in range(60):
-            await asyncio.gather(*(ann.say(ben, "x" * 4000) for _ in range(10)))
-            values = await scrape(server)
-            if of(values, "nexo_connections_closed_total", reason="slow_consumer"):
-                break
+        try:
+
+            async def is_closed() -> Values | None:
+                await asyncio.gather(*(ann.say(ben, "x" * 4000) for _ in range(50)))
+                values = await scrape(server)
+                return values if of(values, "nexo_connections_closed_total", reason="slow_consumer") else None
+
+            values = await until(is_closed)
+        finally:
+            stalled.transport.abort()
+        assert values is not None
         assert of(values, "nexo_connections_closed_total", reason="slow_consumer") == 1
         assert of(values, "nexo_pushes_dropped_total", reason="slow_consumer") > 0
-        stalled.transport.abort()
 
 
 async def test_a_limit_that_was_exceeded_is_counted() -> None:
@@ -180,8 +193,9 @@ async def test_a_limit_that_was_exceeded_is_counted() -> None:
             for _ in range(5):
                 await ann.send(ann.message(ben, "x"))
             await ann.expect_error("too_many_requests")
-            with pytest.raises(Refused):
-                await ann.me.log_in()
+            for _ in range(2):
+                with pytest.raises(Refused):
+                    await ann.me.log_in(password="wrong password")
             values = await scrape(server)
         assert of(values, "nexo_limit_refusals_total", limit="sends") >= 1
         assert of(values, "nexo_limit_refusals_total", limit="logins") == 1
@@ -197,9 +211,11 @@ async def test_two_instances_say_what_goes_between_them() -> None:
     redis.flush()
     settings = {"store__url": url, "redis__url": redis.url, "auth__secret": "kjh34kjh5kjh6kjh7kjh8kjh9kjh0kjh1kjh2"}
     with ServerProcess(**settings) as one, ServerProcess(**settings) as other:
-        async with asyncio.timeout(20):
-            while of(await scrape(one), "nexo_bus_peers") != 1:  # noqa: ASYNC110
-                await asyncio.sleep(0.1)
+
+        async def has_met_the_other() -> bool:
+            return of(await scrape(one), "nexo_bus_peers") == 1
+
+        await until(has_met_the_other)
         async with meet(one, "ann", check_pushes=False) as (ann,), meet(other, "ben", check_pushes=False) as (ben,):
             await ann.say(ben.user_id, "across")
             await ben.expect("SINGLE_CHAT")

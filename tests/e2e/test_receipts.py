@@ -139,6 +139,20 @@ async def test_in_a_small_group_the_authors_concerned_are_told(server: ServerPro
         await dan.expect_nothing("ACK")
 
 
+async def test_authors_who_are_no_longer_members_get_no_receipts(server: ServerProcess) -> None:
+    async with meet(server, "ann", "ben", "cid", "dan") as (ann, ben, cid, dan):
+        group = await ann.me.found_group(ben, cid, dan)
+        await ben.say(group, "of ben")
+        await dan.say(group, "of dan")
+        last = await cid.expect("GROUP_CHAT", body="of dan")
+        await ann.me.post("/group/remove_member", group_id=group, user_id=ben.user_id)
+        await ben.expect("GROUP_EVENT", msgType=104)
+        await cid.expect("GROUP_EVENT", msgType=104)
+        await cid.acknowledge(last, "read")
+        await dan.expect("ACK", ackType="read", from_=cid.user_id)
+        await ben.expect_nothing("ACK")
+
+
 async def test_receipts_reach_the_authors_of_a_group_also_after_a_restart() -> None:
     """Nothing about the group or its messages is in the server's memory then."""
     with ServerProcess() as server:

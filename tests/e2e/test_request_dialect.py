@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
 
+import httpx
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -18,7 +19,9 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from harness.chat import PATIENCE_S, Person, fresh_id, world
 from harness.dialects import RequestSpeaker, Said
 from harness.server_process import ServerProcess
+from harness.waiting import time_passes
 from nexo.errors import ERRORS
+from nexo.wire.registry import DIALECTS
 
 Frame = dict[str, Any]
 
@@ -110,7 +113,7 @@ async def test_unknown_subprotocols_and_paths_are_refused_with_what_there_is(ser
     assert refused.value.response.status_code == 400
     body = json.loads(refused.value.response.body)
     assert (body["err_code"], body["err_msg"]) == (ERRORS["bad_request"].number, "bad_request")
-    for name in ("chat.v9", "nexo.envelope.v1", "nexo.request.v1", "nexo.command.v1"):
+    for name in ("chat.v9", *DIALECTS):
         assert name in body["detail"]
     with pytest.raises(InvalidStatus) as refused:
         await open_at(server, "/elsewhere")
@@ -202,10 +205,10 @@ async def test_a_newer_token_in_a_request_extends_the_connection(short_server: S
             first = ann.tokens
             over_at = time.monotonic() + 8.1
             assert (await ask(socket, 1001, token=first.access))["err_code"] == 0
-            await asyncio.sleep(4)
+            await time_passes(4)
             newer = (await ann.log_in()).access
             assert (await ask(socket, 1001, token=newer))["err_code"] == 0
-            await asyncio.sleep(over_at - time.monotonic())
+            await time_passes(over_at - time.monotonic())
             assert (await ask(socket, 1001, token=newer))["err_code"] == 0, "the first token is over"
             push = await receive(socket)
             assert (push["req_identifier"], push["data"]["reason"]) == (2010, "token_expired")
@@ -278,6 +281,19 @@ async def test_base64_is_answered_and_pushed_in_kind_from_then_on(server: Server
             assert (push["req_identifier"], unwrapped(push)["content"]) == (2001, "to both of your connections")
         await plain.expect(Said, content="to both of your connections")  # never asked for base64
         await plain.close()
+
+
+async def test_a_connection_in_base64_is_counted_with_those_of_its_dialect(server: ServerProcess) -> None:
+    async with world(server, check_pushes=False) as here:
+        (ann,) = await here.people("ann")
+        async with open_at(server, "?" + urlencode(query_of(ann))) as socket:
+            assert unwrapped(await ask(socket, 1001, wrapped({}))) == {"conversations": []}
+            async with httpx.AsyncClient(trust_env=False) as http:
+                # of the instance this connection is on
+                metrics = await http.get(f"http://127.0.0.1:{socket.remote_address[1]}/metrics")
+    lines = [line for line in metrics.text.splitlines() if line.startswith('nexo_connections{dialect="request"')]
+    (counted,) = [float(line.split()[-1]) for line in lines if 'state="signed_in"' in line]
+    assert counted >= 1
 
 
 async def test_other_base64_is_refused_and_changes_nothing(server: ServerProcess) -> None:

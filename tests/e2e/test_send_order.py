@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import sqlite3
 import time
@@ -13,6 +12,7 @@ import pytest
 from harness.chat import Client, fetch_messages, meet
 from harness.replica import Frame
 from harness.server_process import ServerProcess
+from harness.waiting import time_passes
 
 SHORT_MS = 1500  # a deadline for sends that is soon over, and that a busy machine keeps while nothing hangs
 
@@ -81,13 +81,13 @@ async def test_after_a_refusal_for_speed_later_sends_wait_for_the_refused_one(sl
         assert answers(ann, frames) == [frame["clientMsgId"] for frame in frames]
         for refused in outcomes[3:]:
             assert (refused["reason"], 0 < refused["retryAfterMs"] <= 400) == ("too_many_requests", True)
-        await asyncio.sleep(0.5)  # there are tokens again
+        await time_passes(0.5)  # there are tokens again
         await ann.send(frames[4])
         assert (await answer(ann, frames[4]))["reason"] == "too_many_requests"
         for frame in frames[3:]:
             await ann.send(frame)
             while (await answer(ann, frame))["type"] == "ERROR":
-                await asyncio.sleep(0.25)
+                await time_passes(0.25)
                 await ann.send(frame)
         texts = [m["content"] for m in await fetch_messages(ben.me, outcomes[0]["conversationId"])]
         assert texts == ["0", "1", "2", "3", "4", "5"]
@@ -99,7 +99,7 @@ async def test_only_the_refused_conversation_and_connection_wait(slow_senders: S
         await ann.send_at_once(*frames)
         assert (await answer(ann, frames[3]))["type"] == "ERROR"
         other = await ann.me.connect()
-        await asyncio.sleep(0.7)
+        await time_passes(0.7)
         await ann.say(cid, "another conversation")
         await other.say(ben, "another connection")
         held = ann.message(ben, "held")
@@ -118,7 +118,7 @@ async def test_a_refused_send_that_never_comes_back_is_waited_for_five_seconds(s
             await ann.send(later)
             if (await answer(ann, later))["type"] == "ACK":
                 break
-            await asyncio.sleep(0.3)
+            await time_passes(0.3)
         assert time.monotonic() - started > 4.9
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from harness.chat import PASSWORD, Refused, Tokens, meet, world
 from harness.server_process import ServerProcess
+from harness.waiting import time_passes
 
 DO_NOT_RECONNECT = range(4000, 4500)
 RECONNECT = range(4500, 5000)
@@ -29,8 +29,8 @@ async def test_a_token_in_the_authorization_header_signs_in_without_auth(server:
         tokens = await ann.log_in(platform_id=2, device_id="phone")
         client = await ann.open(headers={"Authorization": f"Bearer {tokens.access}"})
         assert (await client.signed_in())["userId"] == ann.user_id
-        online = await ann.get("/user/online", user_ids=ann.user_id)
-        assert online["users"] == [{"user_id": ann.user_id, "online": True, "platforms": [2]}]
+        (online,) = (await ann.get("/user/online", user_ids=ann.user_id))["users"]
+        assert (online["online"], online["platforms"]) == (True, [2])
 
 
 async def test_what_is_sent_before_the_header_was_judged_is_done_after_it(server: ServerProcess) -> None:
@@ -171,7 +171,7 @@ async def test_who_says_nothing_for_three_seconds_is_closed_with_auth_timeout(se
         while pinging.close_code is None:
             with contextlib.suppress(AssertionError, ConnectionClosed):  # closed meanwhile
                 await pinging.ask({"type": "PING"}, "PONG")
-            await asyncio.sleep(0.3)
+            await time_passes(0.3)
         for client in (silent, pinging):
             await client.expect_error("auth_timeout")
             assert await client.expect_close() in RECONNECT
@@ -275,16 +275,22 @@ async def test_a_reused_refresh_token_ends_the_session_and_its_sockets() -> None
             assert await client.expect_close() in DO_NOT_RECONNECT
 
 
-async def test_a_session_that_was_ended_in_the_database_is_noticed_on_heartbeat() -> None:
-    """As when another instance, or `nexo user passwd`, ended it."""
-    with ServerProcess(gateway__heartbeat_s=1, auth__session_cache_s=1) as server:
+async def test_a_password_set_by_command_ends_tokens_and_sockets_within_a_second() -> None:
+    """Neither the heartbeat nor the cache of sessions ends within the time of this test."""
+    with ServerProcess(gateway__heartbeat_s=600, gateway__idle_s=1200, auth__session_cache_s=30) as server:
         async with world(server) as here:
             ann = await here.person("ann")
-            client = await ann.connect(await ann.log_in())
+            tokens = await ann.log_in()
+            client = await ann.connect(tokens)
+            await here.call("GET", "/user/info", headers={"Authorization": f"Bearer {tokens.access}"})
             done = server.run("user", "passwd", ann.user_id, "--password-stdin", text="yet another password\n")
             assert done.returncode == 0, done.stderr
+            set_at = time.monotonic()
             await client.expect_error("session_invalid")
             assert await client.expect_close() in DO_NOT_RECONNECT
+            with pytest.raises(Refused, match="session_invalid"):
+                await here.call("GET", "/user/info", headers={"Authorization": f"Bearer {tokens.access}"})
+            assert time.monotonic() - set_at < 1.5
 
 
 @pytest.fixture(scope="module")
@@ -313,7 +319,7 @@ async def test_reauth_in_time_keeps_the_socket_open(short_server: ServerProcess)
             refreshed = Tokens(await here.call("POST", "/auth/refresh", json={"refresh_token": tokens.refresh}))
             await client.ask({"type": "REAUTH", "token": refreshed.access}, "AUTH_OK")
             tokens = refreshed
-            await asyncio.sleep(1)
+            await time_passes(1)
         await client.ask({"type": "PING"}, "PONG")
         assert client.seen("ERROR") == []
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import re
 import subprocess
 import sys
@@ -36,22 +39,46 @@ def test_the_page_allows_nothing_but_its_own_files_and_pictures(http: httpx.Clie
     assert answer.headers["cache-control"] == "no-cache"
     policy = dict(part.strip().split(" ", 1) for part in answer.headers["content-security-policy"].split(";"))
     assert policy["default-src"] == "'self'"
-    assert policy["img-src"] == "'self' https: http: data:"
+    assert policy["img-src"] == "'self' https: http: data: blob:"
     assert policy["frame-ancestors"] == "'none'"
     assert policy["require-trusted-types-for"] == "'script'"  # markup from text cannot even be tried
-    assert not re.search(r"<script(?![^>]*\ssrc=)|<style|\sstyle=|\son\w+=", answer.text)
+    assert not re.search(r"<script(?![^>]*\ssrc=)|\sstyle=|\son\w+=", answer.text)
+    (styles,) = re.findall(r"<style>(.*?)</style>", answer.text, re.S)
+    digest = base64.b64encode(hashlib.sha256(styles.encode()).digest()).decode()
+    assert policy["style-src"] == f"'self' 'sha256-{digest}'"  # its own styles and no others
     assert "<!-- icons -->" not in answer.text
 
 
 def test_every_file_of_the_page_is_there_and_kept_for_good(http: httpx.Client) -> None:
     found = addresses(http.get("/").text)
-    assert len(found) > 40
+    assert 5 <= len(found) <= 10  # the modules are one file
     for address in found:
         answer = http.get(address)
         assert answer.status_code == 200, address
         assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
         if address.endswith(".js"):
             assert answer.headers["content-type"] == MODULE
+
+
+def test_what_is_loaded_later_gets_the_modules_of_the_page(http: httpx.Client) -> None:
+    digest = re.findall(r"/web/([0-9a-f]+)/app.js", http.get("/").text)[0]
+    stand_in = http.get(f"/web/{digest}/js/dom.js").text
+    assert re.match(r'import \{ \$\d+ \} from "\.\./app\.js";\nexport const h = ', stand_in)
+    assert "document.createElement" in http.get("/web/js/dom.js").text  # without the digest, as it is written
+
+
+def test_the_service_worker_names_the_files_of_this_version(http: httpx.Client) -> None:
+    answer = http.get("/sw.js")
+    assert answer.headers["content-type"] == MODULE
+    assert answer.headers["cache-control"] == "no-cache"
+    shell = re.search(r"const SHELL = (\[.*\]);", answer.text)
+    assert shell
+    assert set(json.loads(shell[1])) == {"/", *addresses(http.get("/").text)}
+
+
+def test_an_invite_link_leads_to_the_web_client(http: httpx.Client) -> None:
+    assert http.get("/j/abc").text == http.get("/").text
+    assert http.get("/j/abc/def").status_code == 404
 
 
 def test_what_has_not_changed_is_not_sent_again(http: httpx.Client) -> None:
@@ -93,7 +120,8 @@ def test_the_settings_tell_what_texts_need(http: httpx.Client) -> None:
     assert settings["min_create_members"] == 3
     assert settings["recall_window_s"] == 120
     assert set(settings) == {
-        "version", "min_password_length", "min_create_members", "recall_window_s", "recall_admin", "user_search",
+        "version", "min_password_length", "min_create_members", "recall_window_s", "recall_admin", "edit_window_s",
+        "files_max_bytes", "user_search", "registration",
     }  # fmt: skip
 
 
@@ -117,7 +145,7 @@ def test_no_module_of_the_web_client_turns_text_into_markup() -> None:
 
 def test_both_languages_have_the_same_texts_and_all_that_are_used() -> None:
     def texts(code: str) -> dict[str, str]:
-        lines = (WEB / "i18n" / f"{code}.js").read_text().splitlines()
+        lines = [line for file in (WEB / "i18n").glob(f"*{code}.js") for line in file.read_text().splitlines()]
         return {found[1]: found[2] for line in lines if (found := re.match(r"  (\w+): (.+),$", line))}
 
     def values(text: str) -> set[str]:

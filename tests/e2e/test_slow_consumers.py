@@ -17,6 +17,7 @@ from websockets.exceptions import ConnectionClosed
 from harness.chat import fresh_id, meet
 from harness.pair_load import allow_many_files, few_at_a_time, open_socket, sign_up
 from harness.server_process import ServerProcess
+from harness.waiting import time_passes, until
 from harness.ws_client import open_client, parse_frames, text
 
 LONG = os.environ.get("NEXO_LONG_TESTS") == "1"
@@ -87,7 +88,7 @@ class Device:
                 await self._socket.send(
                     json.dumps({"type": "PULL", "conversationId": self.name, "beginSeq": begin, "limit": 50})
                 )
-                await asyncio.sleep(0.2)
+                await time_passes(0.2)
 
     async def close(self) -> None:
         self._reader.cancel()
@@ -127,7 +128,7 @@ class Crowd:
         started = time.perf_counter()
         count = round(seconds * MESSAGES_PER_S)
         for i in range(count):
-            await asyncio.sleep(max(0.0, started + i / MESSAGES_PER_S - time.perf_counter()))
+            await time_passes(max(0.0, started + i / MESSAGES_PER_S - time.perf_counter()))
             group = self.groups[i % GROUPS]
             self.sent[group] = self.sent.get(group, 0) + 1
             await self.devices[group][-1].say(group, {"i": i, "fill": FILL})
@@ -171,12 +172,10 @@ async def test_three_hundred_of_a_thousand_stop_reading_and_the_others_get_every
         crowd.highest_rss = 0
         await crowd.flow(STALL_S)
 
-        async def complete(device: Device) -> None:
-            while len(device.seqs) < crowd.head(device.name[3:]) and not device.closed:  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
+        def is_complete(device: Device) -> bool:
+            return device.closed or len(device.seqs) >= crowd.head(device.name[3:])
 
-        async with asyncio.timeout(30):
-            await asyncio.gather(*(complete(device) for device in live))
+        await until(lambda: all(map(is_complete, live)))
         for device in live:
             expected = list(range(1, crowd.head(device.name[3:]) + 1))
             assert not device.closed
@@ -187,13 +186,7 @@ async def test_three_hundred_of_a_thousand_stop_reading_and_the_others_get_every
 
         for device in stalled:
             device.reading.set()
-
-        async def told_or_closed(device: Device) -> None:
-            while not device.told and not device.closed:  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
-
-        async with asyncio.timeout(30):
-            await asyncio.gather(*(told_or_closed(device) for device in stalled))
+        await until(lambda: all(device.told or device.closed for device in stalled))
         closed = sum(device.closed for device in stalled)
         assert all(len(device.seqs) < crowd.head(device.name[3:]) for device in stalled), "they did miss something"
         for device in stalled:
@@ -265,7 +258,7 @@ async def test_a_slow_reader_who_drains_is_not_closed(narrow: ServerProcess) -> 
             answers = 0
             started = time.monotonic()
             while answers < 14:
-                await asyncio.sleep(0.05)
+                await time_passes(0.05)
                 data = await asyncio.get_running_loop().sock_recv(slow.sock, 32_768)
                 assert data, f"closed after {answers} answers"
                 slow.data += data
@@ -289,7 +282,7 @@ async def test_requests_of_one_who_does_not_read_are_not_answered_into_the_blue(
             for _ in range(20):
                 await ann.ask({"type": "PING"}, "PONG")
                 highest = max(highest, narrow.rss_bytes)
-                await asyncio.sleep(0.05)
+                await time_passes(0.05)
         assert highest - before < 24 << 20, f"{(highest - before) >> 20} MiB"
 
 

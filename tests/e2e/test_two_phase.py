@@ -29,6 +29,7 @@ async def test_accepted_comes_first_and_promises_less(saved_first: ServerProcess
     async with meet(saved_first, "ann", "ben") as (ann, ben):
         saved = await ann.say(ben, "hello")
         (accepted,) = ann.early
+        assert accepted.pop("ts") >= saved["ts"], "the message has the time at which it was taken"
         assert accepted == {
             "type": "ACK",
             "ackType": "accepted",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.chat import meet, world
+from harness.chat import Frame, meet, world
 from harness.server_process import ServerProcess
 
 
@@ -37,6 +37,17 @@ async def test_typing_reaches_neither_strangers_nor_those_who_left(server: Serve
         for client in (ann, cid, dan):
             await client.expect_nothing("TYPING")
         await ben.expect_nothing("TYPING")
+
+
+@pytest.mark.parametrize("receiver", ["x\x00", "x" * 60_000, "", "@all", "si_a:b"])
+async def test_typing_to_what_cannot_be_a_user_is_refused_and_disturbs_no_other_user(
+    server: ServerProcess, receiver: str
+) -> None:
+    async with meet(server, "ann", "ben") as (ann, ben):
+        await ann.send({"type": "TYPING", "to": receiver, "on": True})
+        assert (await ann.expect("ERROR"))["reason"] in ("bad_receiver", "missing_receiver")
+        await ben.settle()
+        await ben.expect_nothing("RESYNC")
 
 
 @pytest.mark.parametrize("have_spoken", [True, False])
@@ -117,3 +128,24 @@ async def test_a_connection_that_is_not_signed_in_is_not_online(server: ServerPr
         await ann.open()
         online = await ann.get("/user/online", user_ids=ann.user_id)
         assert online["users"][0]["online"] is False
+
+
+async def test_presence_is_not_shown_to_users_whom_one_has_blocked(server: ServerProcess) -> None:
+    async with meet(server, "ann", "ben", "cy", check_pushes=False) as (ann, ben, cy):
+        subscribe = {"type": "PRESENCE", "subscribe": [ann.user_id, cy.user_id]}
+
+        def shown(frame: Frame) -> dict[str, bool]:
+            return {user["userId"]: user["online"] for user in frame["users"]}
+
+        assert shown(await ben.ask(subscribe, "PRESENCE")) == {ann.user_id: True, cy.user_id: True}
+        await ann.me.post("/user/block", user_id=ben.user_id)
+        assert shown(await ben.expect("PRESENCE")) == {ann.user_id: False}
+        other = await ann.me.connect(await ann.me.log_in(2))
+        await other.close()
+        assert shown(await ben.ask(subscribe, "PRESENCE")) == {ann.user_id: False, cy.user_id: True}
+        online = await ben.me.get("/user/online", user_ids=f"{ann.user_id},{cy.user_id}")
+        assert [user["online"] for user in online["users"]] == [False, True]
+        online = await cy.me.get("/user/online", user_ids=ann.user_id)
+        assert [user["online"] for user in online["users"]] == [True]
+        await ann.me.post("/user/unblock", user_id=ben.user_id)
+        assert shown(await ben.expect("PRESENCE")) == {ann.user_id: True}

@@ -17,7 +17,7 @@ import uvloop
 
 from harness.acks import Ack, check_acks
 from harness.core import found_group, look, open_test_core
-from nexo.app import Core
+from nexo.assembly.core import Core
 from nexo.core.model import Sent
 from nexo.errors import NexoError
 
@@ -77,7 +77,7 @@ async def main(disk: Path) -> None:
         acknowledged |= sent  # as much as went into the room that the log had already
         assert len(refused) > 100, "the disk was not full"
         assert {error.name for error in refused.values()} == {"server_busy"}
-        assert took_s < 5, took_s
+        assert took_s < 10, took_s  # the deadline is three seconds; without one it would try for ever
         stored = {name for (name,) in await look(core, "SELECT client_msg_id FROM messages WHERE msg_type<100")}
         assert stored == set(acknowledged), "a refusal says that it was surely not saved"
         try:

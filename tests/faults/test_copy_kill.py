@@ -27,8 +27,8 @@ from nexo.config import parse_store_url
 from nexo.errors import StartupError
 from nexo.store import migrate
 from nexo.store.check import check
+from nexo.store.transfer.connections import open_source
 from nexo.store.transfer.copy import columns_of, tables
-from nexo.store.transfer.links import source_link
 
 NEXO = Path(sys.executable).with_name("nexo")
 LONG = os.environ.get("NEXO_LONG_TESTS") == "1"
@@ -79,9 +79,9 @@ def run(
 
 
 async def read_all(url: str) -> dict[str, list[tuple[Any, ...]]]:
-    async with source_link(parse_store_url(url)) as link:
+    async with open_source(parse_store_url(url)) as connection:
         return {
-            str(table.name): await link.read(
+            str(table.name): await connection.read(
                 f"SELECT {','.join(columns_of(table))} FROM {table.name} "
                 f"ORDER BY {','.join(column.name for column in table.primary_key)}"
             )
@@ -167,7 +167,7 @@ def test_a_database_that_dies_is_told_and_the_command_goes_on_later(
         command = ["import-legacy", "--from", source, "--to", server.create_database(), "--batch", "20"]
         interrupted = run(command, tmp_path, ("importing messages", 30), lambda process: server.kill())
         assert interrupted.returncode == 4, interrupted.complaints
-        assert "the same command goes on where it was" in interrupted.complaints
+        assert "the same command continues where it stopped" in interrupted.complaints
         assert "Traceback" not in interrupted.complaints
         server.start()
         finished = run(command, tmp_path)

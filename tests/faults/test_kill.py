@@ -6,7 +6,6 @@ seed of the moments is printed when a test fails; NEXO_TEST_SEED repeats it.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import random
 from pathlib import Path
@@ -17,11 +16,12 @@ from harness import programs
 from harness.acks import Ack, acks_in, check_acks, errors_in
 from harness.core import found_group, open_test_core
 from harness.programs import Program
+from harness.waiting import time_passes
 from nexo.config import parse_store_url
 from nexo.store.check import check
 
 WRITER = Path(__file__).with_name("writer.py")
-LIVES = 50
+LIVES = 100 if os.environ.get("NEXO_LONG_TESTS") else 25
 SEED = int(os.environ.get("NEXO_TEST_SEED") or random.randrange(1 << 32))
 PEOPLE = [f"p{n}" for n in range(6)]
 
@@ -49,10 +49,10 @@ async def live(program: Program, plan: str, moments: random.Random) -> None:
     await program.say(plan)
     await program.say("GO")
     if moments.random() < 0.1:
-        await asyncio.sleep(moments.uniform(0, 0.1))
+        await time_passes(moments.uniform(0, 0.1))
     else:
         await program.wait_for("ACK", count=moments.choice([1, 1, 10, 100]))
-        await asyncio.sleep(moments.uniform(0, 0.3))
+        await time_passes(moments.uniform(0, 0.3))
     await program.kill()
 
 

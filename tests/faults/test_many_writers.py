@@ -15,6 +15,7 @@ from harness.acks import acks_in, check_acks, errors_in
 from harness.core import found_group, open_test_core
 from harness.programs import Program, running
 from harness.store import make_config
+from nexo.background import Background
 from nexo.config import resolve_store_url
 from nexo.store.database import Database
 
@@ -128,7 +129,7 @@ async def test_a_quiet_process_is_not_starved_by_busy_ones(core_url: str) -> Non
 
 async def test_instances_that_start_at_the_same_moment_number_their_messages_apart(core_url: str) -> None:
     config = make_config(core_url)
-    databases = [Database(resolve_store_url(config), config) for _ in range(8)]
+    databases = [Database(resolve_store_url(config), config, Background()) for _ in range(8)]
     failures = [
         failure
         for failure in await asyncio.gather(*(database.open() for database in databases), return_exceptions=True)

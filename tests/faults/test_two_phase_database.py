@@ -12,6 +12,7 @@ from harness.migrated import migrate_database
 from harness.servers import MariaDb, Postgres, Redis, SqlServer
 from harness.two_phase import LONG, ON, QUICK, backlog, engines, metric
 from harness.two_phase_talk import talking
+from harness.waiting import time_passes
 
 pytestmark = pytest.mark.servers
 
@@ -48,7 +49,7 @@ async def test_sends_are_accepted_until_too_many_wait_and_saved_when_the_databas
                     await talk.until(lambda: talk.busy > busy, "then refused: too many wait")
                     waiting = await asyncio.to_thread(backlog, two[0])
                     assert 20 <= waiting["accepted"] + waiting["to_save"] <= BACKLOG
-                    await asyncio.sleep(GONE_S)
+                    await time_passes(GONE_S)
                     assert talk.saved <= saved + 12, "what is told as saved is in the database"
                 finally:
                     await asyncio.to_thread(database.start)

@@ -11,6 +11,7 @@ from harness.chat import meet
 from harness.servers import Redis
 from harness.two_phase import LONG, QUICK, backlog, metric, streams, two_phase
 from harness.two_phase_talk import talking
+from harness.waiting import until
 
 pytestmark = pytest.mark.servers
 ROUNDS = 10 if LONG else 1
@@ -106,9 +107,7 @@ async def test_what_redis_lost_and_nobody_asks_for_is_saved_all_the_same() -> No
 
 
 async def wait_for_early(client: object, count: int) -> None:
-    async with asyncio.timeout(30):
-        while len(client.early) < count:  # type: ignore[attr-defined]  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await until(lambda: len(client.early) >= count)  # type: ignore[attr-defined]
 
 
 async def test_without_redis_sends_are_refused_when_that_is_wanted() -> None:
@@ -187,9 +186,7 @@ async def check_poison(server: object, redis: Redis, ann: object, ben: object) -
             "request_hash", "00" * 32, "accepted_at", "1", "producer", "test",
         )  # fmt: skip
     await ann.say(ben, "goes on")  # type: ignore[attr-defined]
-    async with asyncio.timeout(30):
-        while backlog(server)["dead"] != 1:  # type: ignore[arg-type]  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
+    await until(lambda: backlog(server)["dead"] == 1)  # type: ignore[arg-type]
     shown = streams(server, "show")  # type: ignore[arg-type]
     assert "poison" in shown.stdout
     assert "content" not in shown.stdout

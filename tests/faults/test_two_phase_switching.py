@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from harness.cluster import Cluster
-from harness.two_phase import LONG, backlog, engines, two_phase_cluster
+from harness.server_process import NEXO, environment
+from harness.two_phase import LONG, backlog, engines, metric, two_phase_cluster
 from harness.two_phase_talk import Talk, talking
+from harness.waiting import until
 
 pytestmark = pytest.mark.servers
 
@@ -45,9 +47,11 @@ async def switch(two: Cluster, talk: Talk, settings: dict[str, Any]) -> None:
 
 async def until_drained(two: Cluster) -> None:
     """Whoever has the Redis configured saves what is left, also where two-phase is switched off."""
-    async with asyncio.timeout(60):
-        while any((await asyncio.to_thread(backlog, two[0])).values()):  # noqa: ASYNC110
-            await asyncio.sleep(0.1)
+
+    async def nothing_is_left() -> bool:
+        return not any((await asyncio.to_thread(backlog, two[0])).values())
+
+    await until(nothing_is_left, patience_s=60)
 
 
 @pytest.mark.parametrize("engine", engines("postgresql"))
@@ -65,3 +69,42 @@ async def test_what_was_left_is_saved_by_servers_that_have_it_switched_off(engin
             await talk.until_more(20)
             await until_drained(two)
         two.check()
+
+
+@pytest.mark.parametrize("engine", engines("postgresql"))
+async def test_it_is_switched_while_the_servers_run_and_nothing_is_lost_or_overtaken(engine: str) -> None:
+    with two_phase_cluster(engine, **OFF) as two:
+        async with talking(two) as talk:
+            await talk.until_more(20)
+            assert talk.accepted == 0
+            await order(two, "observe")
+            await talk.until_more(20)
+            assert talk.accepted == 0, "only measured"
+            assert sum(metric(one, "nexo_accepts_total", result="observed") for one in two.instances) > 0
+            for _ in range(2):
+                await order(two, "on")
+                await talk.until_more_accepted(20)
+                await order(two, "on", "--share", "0.5")
+                await talk.until_more(20)
+                await order(two, "off")
+                await talk.until_more(40)
+            await until_drained(two)  # a message goes in behind the accepted ones of its conversation
+
+            async def all_go_the_direct_way() -> bool:
+                before = talk.accepted
+                await talk.until_more(40)
+                return talk.accepted == before
+
+            await until(all_go_the_direct_way, "all go the direct way again", patience_s=20)
+        assert backlog(two[0]) == {"accepted": 0, "to_save": 0, "dead": 0}
+        two.check()
+
+
+async def order(two: Cluster, *words: str) -> None:
+    for instance in two.instances:
+        switched = instance.output.count("two_phase_switched")
+        settings = {"redis__url": two.settings["redis__url"]}
+        command = [NEXO, "two-phase", *words, "--data", instance.data]
+        process = await asyncio.create_subprocess_exec(*command, env=environment(settings))
+        assert await process.wait() == 0
+        await until(lambda: instance.output.count("two_phase_switched") > switched, "it follows")  # noqa: B023

@@ -17,11 +17,13 @@ from typing import Any
 import msgspec
 import uvloop
 
+from harness.waiting import time_passes
+from nexo.background import Background
 from nexo.config import load
 from nexo.errors import NexoError
 from nexo.service.filter import FilterFile
 from nexo.service.send import Sending
-from nexo.store.stores import Store
+from nexo.store.store import Store
 
 
 class Stream(msgspec.Struct):
@@ -58,7 +60,7 @@ async def send(sending: Sending, stream: Stream, number: int) -> None:
             say(f"ERR {client_msg_id} {error.name}")
             if not error.row.retry:
                 raise
-            await asyncio.sleep(0.02)
+            await time_passes(0.02)
         else:
             message = sent.message
             say(
@@ -95,7 +97,7 @@ def stop_before_commit(store: Store) -> None:
 
 async def run(url: str, lines: asyncio.StreamReader) -> None:
     plan = msgspec.json.decode(await lines.readline(), type=Plan)
-    store = Store(load(env={}, flags={"store.url": url, **plan.settings}))
+    store = Store(load(env={}, flags={"store.url": url, **plan.settings}), Background())
     await store.open()
     try:
         say("READY")

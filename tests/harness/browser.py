@@ -43,24 +43,26 @@ _SLOWDOWN = int(os.environ.get("NEXO_SLOW_PAGES", "1"))  # races of the pages sh
 _AXE_FOLDER = Path(__file__).parents[1] / "browser"
 _AXE = _AXE_FOLDER / "node_modules" / "axe-core" / "axe.min.js"
 
+_SERVER_AWAY = re.compile(r"Failed to load resource|WebSocket connection to|when fetching the script")
+
 expect.set_options(timeout=WAIT_MS)
 
 
 @contextlib.contextmanager
-def chromium() -> Iterator[Browser]:
+def chromium(*flags: str) -> Iterator[Browser]:
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
         missing("Chromium is not installed")
     with sync_playwright() as playwright:
-        browser = _launch(playwright, str(path))
+        browser = _launch(playwright, str(path), flags)
         try:
             yield browser
         finally:
             browser.close()
 
 
-def _launch(playwright: Playwright, path: str) -> Browser:
-    return playwright.chromium.launch(executable_path=path, headless=True, args=list(_FLAGS))
+def _launch(playwright: Playwright, path: str, flags: tuple[str, ...] = ()) -> Browser:
+    return playwright.chromium.launch(executable_path=path, headless=True, args=[*_FLAGS, *flags])
 
 
 def missing(what: str) -> None:
@@ -141,7 +143,7 @@ class Window:
 
     def _heard(self, message: Any) -> None:
         # A refused connection is what the test is about when the server is away; anything else is a mistake.
-        if message.type == "error" and not re.search(r"Failed to load resource|WebSocket connection to", message.text):
+        if message.type == "error" and not _SERVER_AWAY.search(message.text):
             self.troubles.append(message.text)
 
     # -- signing in --------------------------------------------------------------------------------------

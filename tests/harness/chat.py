@@ -16,7 +16,7 @@ import itertools
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Protocol, Self
 
 import httpx
@@ -27,7 +27,7 @@ from harness.replica import Fetched, Frame, Replica, differences, from_http, is_
 
 SUBPROTOCOL = "nexo.envelope.v1"
 PASSWORD = "correct horse battery"
-REGISTER_AT_ONCE = 16  # passwords are checked a few at a time
+AT_ONCE = 16  # requests: passwords are checked a few at a time
 PATIENCE_S = 30.0  # only a broken server makes a test wait this long; the machine may be busy
 
 _numbers = itertools.count(1)
@@ -152,17 +152,28 @@ class World:
             raise Refused(response.status_code, body)
         return body["data"]
 
-    async def person(self, name: str) -> Person:
-        """A new user whose id begins so, signed in."""
+    async def stranger(self, name: str) -> Person:
+        """A new user whose id begins so, who does not sign in."""
         person = Person(self, f"{name}.{secrets.token_hex(5)}")
         await self.call("POST", "/user/register", json={"user_id": person.user_id, "password": PASSWORD})
+        return person
+
+    async def person(self, name: str) -> Person:
+        """A new user whose id begins so, signed in."""
+        person = await self.stranger(name)
         person.tokens = await person.log_in()
         return person
 
     async def people(self, *names: str) -> list[Person]:
+        return await self._make(self.person, names)
+
+    async def strangers(self, *names: str) -> list[Person]:
+        return await self._make(self.stranger, names)
+
+    async def _make(self, make: Callable[[str], Awaitable[Person]], names: Sequence[str]) -> list[Person]:
         found: list[Person] = []
-        for start in range(0, len(names), REGISTER_AT_ONCE):
-            found += await asyncio.gather(*(self.person(name) for name in names[start : start + REGISTER_AT_ONCE]))
+        for start in range(0, len(names), AT_ONCE):
+            found += await asyncio.gather(*map(make, names[start : start + AT_ONCE]))
         return found
 
     async def close(self) -> None:
@@ -440,13 +451,21 @@ async def fetch(person: Person, group_receipts: bool = True) -> Fetched:
         cursor = {"cursor": page["next_cursor"]}
     messages: dict[str, list[Frame]] = {}
     receipts: dict[str, dict[str, Any]] = {}
-    for entry in entries:
+
+    async def fetch_one(entry: dict[str, Any]) -> None:
         name = entry["conversation_id"]
         found = messages[name] = [from_http(message) for message in await fetch_messages(person, name)]
         own = [message for message in found if is_own(message, person.user_id)]
         if entry["conversation_type"] == 2 and own and group_receipts:
             last = own[-1]["serverMsgId"]
-            receipts[last] = await person.get("/msg/receipts", server_msg_id=last)
+            try:
+                receipts[last] = await person.get("/msg/receipts", server_msg_id=last)
+            except Refused as refused:
+                if refused.name != "member_not_active":  # of a group that was left
+                    raise
+
+    for start in range(0, len(entries), AT_ONCE):
+        await asyncio.gather(*map(fetch_one, entries[start : start + AT_ONCE]))
     return Fetched(entries, messages, receipts)
 
 

@@ -15,6 +15,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from harness.pair_load import few_at_a_time, open_socket, sign_up
 from harness.server_process import ServerProcess
+from harness.waiting import until
 
 WINDOW = 4
 
@@ -140,6 +141,22 @@ async def gather_chatters(server: ServerProcess, names: Sequence[str]) -> list[C
         )
         group = answer.json()["data"]["group_id"]
     return [Chatter(server, name, tokens[name], [names[(i + 1) % len(names)], group]) for i, name in enumerate(names)]
+
+
+async def until_more(chatters: Sequence[Chatter], running: Sequence[asyncio.Task[None]], count: int = 100) -> None:
+    """So many more messages are saved, and nobody has given up."""
+    wanted = _saved(chatters) + count
+
+    def is_over() -> bool:
+        ended = [task for task in running if task.done()]
+        assert not ended, ended
+        return _saved(chatters) >= wanted
+
+    await until(is_over, f"{count} more saved", patience_s=60)
+
+
+def _saved(chatters: Sequence[Chatter]) -> int:
+    return sum(len(chatter.saved) for chatter in chatters)
 
 
 async def finish(chatters: Sequence[Chatter], running: Sequence[asyncio.Task[None]]) -> None:

@@ -22,6 +22,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from harness.chat import Site
 from harness.pair_load import open_socket, percentile, sign_up
+from harness.waiting import until
 
 GAP_S = 0.15
 MESSAGES = ("SINGLE_CHAT", "GROUP_CHAT", "GROUP_EVENT")
@@ -209,10 +210,19 @@ class Company:
 
     async def until(self, is_so: Callable[[Talker], bool]) -> None:
         """For everybody, soon."""
-        deadline = time.monotonic() + PATIENCE_S
-        while late := [talker.user_id for talker in self.talkers if not is_so(talker)]:
-            assert time.monotonic() < deadline, late
-            await asyncio.sleep(0.05)
+
+        def late() -> list[str]:
+            return [talker.user_id for talker in self.talkers if not is_so(talker)]
+
+        await until(lambda: not late(), late, patience_s=PATIENCE_S)
+
+    async def talk_on(self, count: int = 50) -> None:
+        """Until so many more messages are saved."""
+        wanted = self._saved() + count
+        await until(lambda: self._saved() >= wanted, f"{count} more saved", patience_s=PATIENCE_S)
+
+    def _saved(self) -> int:
+        return sum(len(talker.saved) for talker in self.talkers)
 
     async def finish(self) -> int:
         """Everything is saved, everybody has all of it, and it is what is stored; how many messages."""
@@ -244,13 +254,14 @@ class Company:
             (peer,) = (other for other in self.talkers if other.user_id == target)
             assert await self._stored(http, peer, name) == messages, "both see the same"
         known = {message["seq"]: message["server_msg_id"] for message in messages}
-        deadline = time.monotonic() + PATIENCE_S
-        while talker.received[name] != known:
-            assert time.monotonic() < deadline, (
-                f"{talker.user_id} misses {sorted(known.keys() - talker.received[name].keys())[:10]} of {name}; "
-                f"resyncs {talker.resyncs}"
-            )
-            await asyncio.sleep(0.05)
+        await until(
+            lambda: talker.received[name] == known,
+            lambda: (
+                f"{talker.user_id} has all of {name}; resyncs {talker.resyncs}, "
+                f"without {sorted(known.keys() - talker.received[name].keys())[:10]}"
+            ),
+            patience_s=PATIENCE_S,
+        )
 
     async def _stored(self, http: httpx.AsyncClient, talker: Talker, name: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from nexo.app import Core, open_core
+from nexo.assembly.core import Core, open_core
+from nexo.background import Background
 from nexo.config import load
 from nexo.core.model import Message
 from nexo.errors import NexoError
@@ -19,10 +20,12 @@ _numbers = itertools.count(1)
 
 
 @asynccontextmanager
-async def open_test_core(url: str, users: Iterable[str] = (), **flags: Any) -> AsyncIterator[Core]:
+async def open_test_core(
+    url: str, users: Iterable[str] = (), *, background: Background | None = None, **flags: Any
+) -> AsyncIterator[Core]:
     """A core on a migrated database (`core_url`) with these users; flags as `send__deadline_ms=300`."""
     chosen = {name.replace("__", "."): value for name, value in flags.items()}
-    async with open_core(load(env={}, flags={"store.url": url, **chosen})) as core:
+    async with open_core(load(env={}, flags={"store.url": url, **chosen}), background or Background()) as core:
         await add_users(core, users)
         yield core
 
@@ -55,6 +58,18 @@ async def run(core: Core, statement: str, *params: Any) -> None:
     await core.store.database.write(change)
 
 
+async def expire_now(core: Core, server_msg_id: int) -> None:
+    """The time of this message is over from now on."""
+
+    def change() -> Script[None]:
+        ((conv,),) = yield rows("SELECT conv FROM messages WHERE server_msg_id=?", server_msg_id)
+        yield do("UPDATE messages SET expires_at=1 WHERE server_msg_id=?", server_msg_id)
+        yield do("DELETE FROM message_expiries WHERE server_msg_id=?", server_msg_id)
+        yield do("INSERT INTO message_expiries (server_msg_id,conv,expires_at) VALUES (?,?,1)", server_msg_id, conv)
+
+    await core.store.database.write(change)
+
+
 def fresh_id() -> str:
     return f"c{next(_numbers)}"
 
@@ -72,7 +87,7 @@ def draft_fields(target: str, content: Any, fields: dict[str, Any]) -> dict[str,
 
 async def found_group(core: Core, owner: str, *members: str, **fields: Any) -> tuple[str, str]:
     """A new group's id and its conversation's."""
-    group, _ = await core.groups.create(owner, name="team", member_ids=list(members), **fields)
+    group = await core.groups.create(owner, name="team", member_ids=list(members), **fields)
     return group.group_id, group.conversation_id
 
 

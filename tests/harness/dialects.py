@@ -74,6 +74,15 @@ class Presence(NamedTuple):
     users: tuple[tuple[str, bool], ...]
 
 
+class Deleted(NamedTuple):
+    """What one deleted for oneself, on another device."""
+
+    chat: str
+    msg_ids: tuple[str, ...]
+    up_to_seq: int | None
+    deleted_rev: int
+
+
 class Resync(NamedTuple):
     reason: str
 
@@ -129,9 +138,14 @@ class Withdrawn(NamedTuple):
 
 
 Early = Accepted | Provisional | Withdrawn
-Note = Said | GroupEvent | Recalled | Receipt | Typing | Presence | Resync | Problem | Notice | Heads | Joined
+Note = Said | GroupEvent | Recalled | Receipt | Typing | Presence | Resync | Problem | Notice | Heads | Joined | Deleted
 N = TypeVar("N", bound=tuple[Any, ...])
 T = TypeVar("T")
+
+
+def type_of(content: Any) -> int:
+    """The msg_type of what is said: a picture if it names a file, else a text."""
+    return 2 if isinstance(content, dict) and "file_id" in content else 1
 
 
 class Sent(NamedTuple):
@@ -379,6 +393,9 @@ class EnvelopeSpeaker(Speaker):
                 return Receipt(
                     frame["ackType"], self._chat(frame), frame["serverMsgId"], frame["msgSeq"], frame["from"]
                 )
+            case "DELETED":
+                ids = tuple(frame.get("serverMsgIds", ()))
+                return Deleted(self._chat(frame), ids, frame.get("upToSeq"), frame["deletedRev"])
             case "RESYNC":
                 return Resync(frame["reason"])
             case "TYPING":
@@ -432,7 +449,7 @@ class EnvelopeSpeaker(Speaker):
         kind, where = ("GROUP_CHAT", "groupId") if to.startswith("g_") else ("SINGLE_CHAT", "to")
         name = fresh_id()
         frame = {"type": kind, "clientMsgId": name, where: to, "body": content, "mentions": list(mentions)}
-        await self.send({**frame, "replyToServerMsgId": reply_to})
+        await self.send({**frame, "msgType": type_of(content), "replyToServerMsgId": reply_to})
         return name
 
     async def outcome(self, client_msg_id: str) -> Sent:
@@ -507,6 +524,14 @@ class RequestSpeaker(Speaker):
             raise Refused(done["err_msg"])
         return done["data"]
 
+    async def pushed(self, number: int) -> Frame:
+        """The data of the first push of that number, as it came."""
+
+        def look() -> Frame | None:
+            return next((frame["data"] for frame in self.frames if frame.get("req_identifier") == number), None)
+
+        return await self._wait(look, str(number))
+
     def _note(self, frame: Frame) -> Note | None:
         if frame.get("req_identifier", 0) < 2000:
             return None
@@ -516,7 +541,7 @@ class RequestSpeaker(Speaker):
         match frame["req_identifier"]:
             case 2001:
                 return self._message(data)
-            case 2009:
+            case 2009 | 2017 | 2020 | 2021 | 2024 | 2025 | 2026:
                 return None
             case 2010 if "client_msg_id" in data:
                 return None
@@ -534,6 +559,9 @@ class RequestSpeaker(Speaker):
                 return Notice(chat, data["head_seq"], data.get("important", False))
             case 2007:
                 return Recalled(data["server_msg_id"], chat, data["seq"], data["by"])
+            case 2018:
+                ids = tuple(data.get("server_msg_ids", ()))
+                return Deleted(chat, ids, data.get("up_to_seq"), data["deleted_rev"])
             case 2012:
                 return Typing(chat, data["user_id"], data["on"])
             case 2013 if "min_seq" not in data["conversations"][0]:
@@ -579,7 +607,8 @@ class RequestSpeaker(Speaker):
     async def offer(self, to: str, content: Any, mentions: tuple[str, ...] = (), reply_to: str | None = None) -> str:
         fields = {"client_msg_id": fresh_id(), "content": content, "mentions": list(mentions), "reply_to": reply_to}
         where = "group_id" if to.startswith("g_") else "recv_id"
-        self._asked[fields["client_msg_id"]] = await self._request(1003, {**fields, where: to})
+        typed = {**fields, "msg_type": type_of(content), where: to}
+        self._asked[fields["client_msg_id"]] = await self._request(1003, typed)
         return str(fields["client_msg_id"])
 
     async def outcome(self, client_msg_id: str) -> Sent:
@@ -683,9 +712,12 @@ class CommandSpeaker(Speaker):
                 return Typing(self._chat(data), data["user_id"], data["on"])
             case "presence.changed":
                 return Presence(tuple((user["user_id"], user["online"]) for user in data["users"]))
+            case "chat.deleted":
+                ids = tuple(data.get("msg_ids", ()))
+                return Deleted(self._chat(data), ids, data.get("up_to_seq"), data["deleted_rev"])
             case "sync.resync":
                 return Resync(data["reason"])
-            case "chat.saved":
+            case "chat.saved" | "contact.event" | "call.invite" | "call.accept" | "call.ice" | "call.end":
                 return None
             case "session.error" if "client_msg_id" in data:
                 return None
@@ -737,7 +769,8 @@ class CommandSpeaker(Speaker):
         name = fresh_id()
         fields = {"client_msg_id": name, "content": content, "mentions": list(mentions), "reply_to": reply_to}
         chat_type = self._named(to)["chat_type"]
-        self._asked[name] = await self._request("chat.send_message", {**fields, "chat_type": chat_type, "to_id": to})
+        typed = {**fields, "msg_type": type_of(content), "chat_type": chat_type, "to_id": to}
+        self._asked[name] = await self._request("chat.send_message", typed)
         return name
 
     async def outcome(self, client_msg_id: str) -> Sent:
@@ -770,6 +803,4 @@ class CommandSpeaker(Speaker):
         self.notes.append(Presence(tuple((user["user_id"], user["online"]) for user in users)))
 
 
-SPEAKERS: dict[str, type[Speaker]] = {
-    speaker.dialect: speaker for speaker in (EnvelopeSpeaker, RequestSpeaker, CommandSpeaker)
-}
+SPEAKERS: dict[str, type[Speaker]] = {speaker.dialect: speaker for speaker in Speaker.__subclasses__()}

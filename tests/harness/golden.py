@@ -3,7 +3,7 @@
 A file has, each where it applies: `requests` (a frame, who sends it, and the command it is), `answers` (an
 event of `harness/samples.py` as the answer to the first request), `refused` (a frame, the error, and how it is
 answered), `pushes` (an event, as it is pushed). The sentences in `detail` are left out. The SDKs read the same
-files.
+files. The envelope dialect has blocks of text in their place, which `tests/unit/wire/test_envelope.py` reads.
 """
 
 from __future__ import annotations
@@ -19,10 +19,24 @@ import pytest
 from harness.samples import ANN, EVENTS
 from nexo.core import commands, events
 from nexo.wire.dialect import BadFrame, Dialect
+from nexo.wire.registry import DIALECTS
 
 ROOT = Path(__file__).parents[1] / "golden"
 
 Case = dict[str, Any]
+
+
+def short(name: str) -> str:
+    """`envelope` of `nexo.envelope.v1`: the folder of its golden frames."""
+    return name.split(".")[1]
+
+
+def frames(dialect: str) -> list[Case]:
+    """What a client may send in a dialect: every golden frame that is a command."""
+    if (blocks := ROOT / dialect / "client.txt").exists():
+        return [json.loads(line) for line in blocks.read_text().splitlines() if line.startswith("{")]
+    requests = (case["frame"] for file in files(dialect).values() for case in file.get("requests", []))
+    return [frame for frame in requests if isinstance(frame, dict)]
 
 
 def files(dialect: str) -> dict[str, Any]:
@@ -37,6 +51,15 @@ def cases(dialect: str, kind: str) -> list[Any]:
             first = file["requests"][0] if kind == "answers" else None
             found.append(pytest.param(case if first is None else {**case, "to": first}, id=f"{name}-{i}"))
     return found
+
+
+def all_cases(kind: str) -> list[Any]:
+    """The cases of one kind in all dialects that have such files, each behind the name of its dialect."""
+    return [
+        pytest.param(name, *param.values, id=f"{short(name)}-{param.id}")
+        for name in DIALECTS
+        for param in cases(short(name), kind)
+    ]
 
 
 def told(command: commands.Command) -> dict[str, Any]:

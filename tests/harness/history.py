@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from harness.core import fresh_id
-from nexo.app import Core
+from nexo.assembly.core import Core
 from nexo.errors import NexoError
 from nexo.ids import single_conversation_id
+from nexo.service.forwarding import ForwardTarget
 from nexo.store.accounts import write_block
 from nexo.store.conversations import create_singles
 
@@ -26,7 +27,8 @@ class History:
         self.sent: list[tuple[str, int]] = []  # sender, server_msg_id
         self.refusals: dict[str, int] = {}
 
-    async def live(self, steps: int) -> None:
+    async def live(self, steps: int, *, changes: bool = True) -> None:
+        """Without `changes` nothing happens that the tables of the first release cannot hold."""
         actions: dict[Callable[[], Awaitable[Any]], int] = {
             self.send: 50,
             self.send_again: 3,
@@ -44,6 +46,8 @@ class History:
             self.settings: 2,
             self.dismiss: 1,
         }
+        if changes:
+            actions |= {self.edit: 6, self.react: 8, self.announce: 3, self.pin: 3, self.forward: 2}
         await self.found_group()
         await self.found_group()
         chosen = self.random.choices(list(actions), list(actions.values()), k=steps)
@@ -108,10 +112,38 @@ class History:
             sender, server_msg_id = self.random.choice(self.sent[-30:])
             await self.core.conversations.recall(sender, server_msg_id)
 
+    async def edit(self) -> None:
+        if self.sent:
+            sender, server_msg_id = self.random.choice(self.sent[-30:])
+            named = self.random.choice([None, self.random.sample(PEOPLE, 2)])
+            await self.core.changes.edit(sender, server_msg_id, f"edited {fresh_id()}", fresh_id(), named)
+
+    async def react(self) -> None:
+        if self.sent:
+            _, server_msg_id = self.random.choice(self.sent[-10:])
+            emoji = self.random.choice(["👍", "❤️", "🎉"])
+            await self.core.changes.react(self.person(), server_msg_id, emoji, self.random.random() < 0.7)
+
+    async def announce(self) -> None:
+        for server_msg_id in await self.core.store.message_changes.marked(0, 10):
+            await self.core.store.message_changes.announce(server_msg_id)
+
+    async def pin(self) -> None:
+        if self.sent:
+            sender, server_msg_id = self.random.choice(self.sent[-10:])
+            await self.core.changes.pin(sender, server_msg_id, self.random.random() < 0.7)
+
+    async def forward(self) -> None:
+        if self.sent:
+            sender, server_msg_id = self.random.choice(self.sent[-10:])
+            forwarding = self.core.forwarding
+            plan = forwarding.plan(fresh_id(), [server_msg_id], [ForwardTarget(None, self.group())])
+            await forwarding.forward(sender, plan)
+
     async def found_group(self) -> None:
         creator, *others = self.random.sample(PEOPLE, self.random.randint(3, 6))
         policy = self.random.choice(["open", "open", "approval"])
-        group, _ = await self.core.groups.create(creator, name="team", member_ids=others, join_policy=policy)
+        group = await self.core.groups.create(creator, name="team", member_ids=others, join_policy=policy)
         self.groups.append(group.group_id)
 
     async def join(self) -> None:

@@ -11,7 +11,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from nexo.config import parse_store_url
-from nexo.store.transfer.links import Link, target_link, transaction
+from nexo.store.engines.mysql.transfer import MysqlTransferConnection
+from nexo.store.engines.sqlite.transfer import SqliteTransferConnection
+from nexo.store.engines.transfer_connection import TransferConnection
+from nexo.store.transfer.connections import open_target, transaction
 
 START = datetime(2024, 3, 1, 8, 0, tzinfo=UTC)
 RECALLED = 4
@@ -44,26 +47,32 @@ COLUMNS = {
 Rows = dict[str, list[tuple[Any, ...]]]
 
 
-async def create_tables(link: Link) -> None:
-    time = {"sqlite": "DATETIME", "mysql": "DATETIME(3)", "postgresql": "TIMESTAMP(3)"}[link.engine]
-    long_text = "MEDIUMTEXT" if link.engine == "mysql" else "TEXT"
-    suffix = " DEFAULT CHARSET=utf8mb4" if link.engine == "mysql" else ""
+async def create_tables(connection: TransferConnection) -> None:
+    is_mysql = isinstance(connection, MysqlTransferConnection)
+    time = "DATETIME(3)" if is_mysql else "DATETIME" if _keeps_text(connection) else "TIMESTAMP(3)"
+    long_text = "MEDIUMTEXT" if is_mysql else "TEXT"
+    suffix = " DEFAULT CHARSET=utf8mb4" if is_mysql else ""
     for table, body in _TABLES.items():
-        await link.do(f"CREATE TABLE {table} ({body.format(time=time, text=long_text)}){suffix}")
+        await connection.do(f"CREATE TABLE {table} ({body.format(time=time, text=long_text)}){suffix}")
 
 
-async def write_rows(link: Link, rows: Rows) -> None:
+def _keeps_text(connection: TransferConnection) -> bool:
+    """Whether times are stored as text: SQLite has no type for them."""
+    return isinstance(connection, SqliteTransferConnection)
+
+
+async def write_rows(connection: TransferConnection, rows: Rows) -> None:
     for table, found in rows.items():
         for start in range(0, len(found), BATCH):
-            some = [_as_stored(link, row) for row in found[start : start + BATCH]]
-            async with transaction(link):
-                await link.insert(table, COLUMNS[table], some)
+            some = [_as_stored(connection, row) for row in found[start : start + BATCH]]
+            async with transaction(connection):
+                await connection.insert(table, COLUMNS[table], some)
 
 
-def _as_stored(link: Link, row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Times without a zone, as such databases have them; SQLite keeps text."""
+def _as_stored(connection: TransferConnection, row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Returns a row with times without a zone, as such databases have them."""
     return tuple(
-        (value.isoformat(" ") if link.engine == "sqlite" else value)
+        (value.isoformat(" ") if _keeps_text(connection) else value)
         if isinstance(value := (item.replace(tzinfo=None) if isinstance(item, datetime) else item), datetime)
         else value
         for item in row
@@ -71,9 +80,9 @@ def _as_stored(link: Link, row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 async def make(url: str, rows: Rows) -> None:
-    async with target_link(parse_store_url(url)) as link:
-        await create_tables(link)
-        await write_rows(link, rows)
+    async with open_target(parse_store_url(url)) as connection:
+        await create_tables(connection)
+        await write_rows(connection, rows)
 
 
 class Past:

@@ -71,4 +71,8 @@ async def _empty(url: str) -> None:
         await run("BEGIN")
         for table in metadata.tables:
             await run(f"DELETE FROM {table}")
+        if postgres:
+            await run("ALTER SEQUENCE journal_id_seq RESTART")
         await run("COMMIT")
+        if not postgres:
+            await run("ALTER TABLE journal AUTO_INCREMENT=1")

@@ -19,6 +19,7 @@ class Entry:
     mentions: tuple[str, ...] = ()
     reply_to: int | None = None  # seq of the target
     recalled: bool = False
+    expired: bool = False
 
     @property
     def countable(self) -> bool:
@@ -37,6 +38,8 @@ class Person:
     role: int = 0
     delivered: int = 0
     read: int = 0
+    deleted: set[int] = field(default_factory=set)
+    cleared: int = 0
     noted: tuple[int, int] = (0, 0)  # delivered and read that were acknowledged and not written yet
 
     @property
@@ -121,11 +124,20 @@ class Chat:
     def visible(self, user: str) -> list[Entry]:
         return [entry for entry in self.log if self.sees(user, entry.seq)]
 
+    def shows(self, user: str, seq: int) -> bool:
+        """Whether the user may see it, and has neither deleted nor cleared it."""
+        person = self.people.get(user)
+        return person is not None and self.sees(user, seq) and seq > person.cleared and seq not in person.deleted
+
+    def shown(self, user: str) -> list[Entry]:
+        return [entry for entry in self.log if self.shows(user, entry.seq)]
+
     def quoted(self, user: str, entry: Entry) -> bool:
         """Whether this reader gets a quote with this message."""
-        if entry.recalled or entry.reply_to is None:
+        if entry.recalled or entry.expired or entry.reply_to is None:
             return False
-        return self.sees(user, entry.reply_to) and not self.log[entry.reply_to - 1].recalled
+        target = self.log[entry.reply_to - 1]
+        return self.shows(user, entry.reply_to) and not target.recalled and not target.expired
 
     def unread(self, user: str) -> int:
         return sum(1 for entry in self._above_read(user))
@@ -135,7 +147,7 @@ class Chat:
 
     def _above_read(self, user: str) -> list[Entry]:
         read = self.people[user].read
-        return [e for e in self.visible(user) if e.seq > read and e.countable and e.sender != user]
+        return [e for e in self.shown(user) if e.seq > read and e.countable and e.sender != user]
 
     def undelivered(self, user: str) -> list[int]:
-        return [entry.seq for entry in self.visible(user) if entry.seq > self.people[user].delivered]
+        return [entry.seq for entry in self.shown(user) if entry.seq > self.people[user].delivered]

@@ -63,7 +63,7 @@ class Postgres(SqlServer):
         processes.give_to(password_file, self._account)
         self._run_tool(
             [
-                _find("initdb"),
+                find_postgres("initdb"),
                 f"--pgdata={self.directory / 'data'}",
                 "--no-sync",
                 "--no-locale",
@@ -86,7 +86,7 @@ class Postgres(SqlServer):
             "dynamic_shared_memory_type": "mmap",
         }
         options = [f"--{name}={value}" for name, value in settings.items()]
-        return [_find("postgres"), "-D", self.directory / "data", "-p", str(self.port), *options]
+        return [find_postgres("postgres"), "-D", self.directory / "data", "-p", str(self.port), *options]
 
     def _read_version(self) -> str:
         return str(self.execute("SHOW server_version")[0][0]).partition(" ")[0]
@@ -96,7 +96,7 @@ class Postgres(SqlServer):
 
 
 @functools.cache
-def _find(program: str) -> Path:
+def find_postgres(program: str) -> Path:
     """Debian keeps one folder per major version, outside PATH; the newest counts."""
     found = Path("/usr/lib/postgresql").glob(f"*/bin/{program}")
     newest = max(found, key=lambda path: int(path.parts[4]), default=None)

@@ -3,7 +3,8 @@
 Everything passes until it is told otherwise. `cut` breaks the open connections; `cut_at` waits for a statement
 and breaks the one connection that carries it, before the server sees it or after the server has answered, or
 on the near side only, so that the server goes on waiting; `stall` keeps all connections open and lets nothing
-through until `flow`; `refuse` lets nobody connect until `flow`.
+through until `flow`; `refuse` lets nobody connect until `flow`. In front of Redis `stall` may be for one kind of
+connection only: those that listen to channels, or those that send commands.
 """
 
 from __future__ import annotations
@@ -16,6 +17,12 @@ from enum import Enum
 from urllib.parse import urlsplit
 
 CHUNK_BYTES = 1 << 16
+GREETINGS = (b"CLIENT\r\n", b"HELLO\r\n", b"AUTH\r\n", b"SELECT\r\n")  # sent on every new connection to Redis
+
+
+class Only(Enum):
+    LISTENING = "connections that have subscribed to a channel"
+    COMMANDS = "all other connections"
 
 
 class Moment(Enum):
@@ -39,6 +46,8 @@ class _Link:
         self.near = near
         self.far = far
         self.mute = False  # the next answer is the last thing this link hears
+        self.listens = False  # it has subscribed to a channel
+        self.is_dead = False  # open on both sides, and nothing will ever pass
 
     def cut(self) -> None:
         for writer in (self.near, self.far):
@@ -53,10 +62,12 @@ class Proxy:
         self._traps: list[_Trap] = []
         self._open = asyncio.Event()
         self._open.set()
+        self._only: Only | None = None
         self._refusing = False
         self._port = 0
         self._late: list[tuple[_Link, bytes]] = []
         self.connections = 0  # so far
+        self.held = 0  # requests and new connections that a stall holds back now
 
     @property
     def url(self) -> str:
@@ -74,8 +85,14 @@ class Proxy:
         self._traps.append(trap)
         return trap.sprung
 
-    def stall(self) -> None:
+    def stall(self, only: Only | None = None) -> None:
+        self._only = only
         self._open.clear()
+
+    def kill_quietly(self) -> None:
+        """Open connections never carry anything again, without a sign to either side; new ones do."""
+        for link in self._links:
+            link.is_dead = True
 
     def refuse(self) -> None:
         self._refusing = True
@@ -91,7 +108,8 @@ class Proxy:
                 link.far.write(chunk)
 
     async def _serve(self, reader: asyncio.StreamReader, near: asyncio.StreamWriter) -> None:
-        await self._open.wait()
+        if self._only is None:
+            await self._let_through()
         if self._refusing:
             near.transport.abort()
             return
@@ -116,6 +134,13 @@ class Proxy:
                 pump.cancel()
             await asyncio.gather(*pumps, return_exceptions=True)
 
+    async def _let_through(self) -> None:
+        self.held += 1
+        try:
+            await self._open.wait()
+        finally:
+            self.held -= 1
+
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(self._serve(reader, writer))
         self._tasks.add(task)
@@ -124,7 +149,7 @@ class Proxy:
     async def _pump_requests(self, link: _Link, reader: asyncio.StreamReader) -> None:
         with contextlib.suppress(OSError):
             while chunk := await reader.read(CHUNK_BYTES):
-                await self._open.wait()
+                await self._wait_for_way(link, chunk)
                 trap = self._trap_for(chunk)
                 if trap is not None and trap.moment is Moment.LATE:
                     self._late.append((link, chunk))
@@ -143,12 +168,28 @@ class Proxy:
     async def _pump_answers(self, link: _Link, reader: asyncio.StreamReader) -> None:
         with contextlib.suppress(OSError):
             while chunk := await reader.read(CHUNK_BYTES):
-                await self._open.wait()
+                await self._wait_for_way(link)
                 if link.mute:
                     link.cut()
                     return
                 link.near.write(chunk)
                 await link.near.drain()
+
+    async def _wait_for_way(self, link: _Link, request: bytes | None = None) -> None:
+        if request is not None:
+            link.listens = link.listens or b"SUBSCRIBE\r\n" in request.upper()
+        while not self._open.is_set() and self._concerns(link, request):
+            await self._let_through()
+        if link.is_dead:
+            await asyncio.Event().wait()
+
+    def _concerns(self, link: _Link, request: bytes | None) -> bool:
+        if self._only is None:
+            return True
+        if self._only is Only.LISTENING:
+            return link.listens
+        is_greeting = request is not None and any(word in request for word in GREETINGS)
+        return not link.listens and not is_greeting
 
     def _trap_for(self, chunk: bytes) -> _Trap | None:
         return next((trap for trap in self._traps if trap.times and trap.text in chunk), None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,6 +10,7 @@ import redis
 from harness import processes
 from harness.redis_server import Redis
 from harness.server import Server, find_program
+from harness.waiting import until_blocking
 
 SLOTS = 16_384
 SERVICE = "nexo-test"
@@ -50,10 +50,7 @@ class RedisCluster:
         return self
 
     def _wait(self) -> None:
-        deadline = time.monotonic() + 30
-        while any(self._state(node) != "ok" for node in self.nodes):
-            assert time.monotonic() < deadline, "the nodes do not find together"
-            time.sleep(0.05)
+        until_blocking(lambda: all(self._state(node) == "ok" for node in self.nodes), "the nodes find together")
 
     def __exit__(self, *_: object) -> None:
         for node in self.nodes:
@@ -70,6 +67,9 @@ class RedisCluster:
     def flush(self) -> None:
         for node in self.nodes:
             self._run(node, "FLUSHALL")
+
+    def blocked(self) -> int:
+        return sum(node.blocked() for node in self.nodes)
 
     def kill(self) -> None:
         for node in self.nodes:

@@ -33,6 +33,12 @@ class Redis(Server):
         with redis.Redis.from_url(self.url, socket_timeout=5) as client:
             client.flushall()
 
+    def blocked(self) -> int:
+        """How many connections wait for something to come in, as with XREADGROUP BLOCK."""
+        with redis.Redis.from_url(self.url, socket_timeout=5) as client:
+            info: Any = client.info("clients")
+            return int(info["blocked_clients"])
+
     def _prepare(self) -> None:
         find_program("redis-server", "redis-server")
 

@@ -13,6 +13,7 @@ from typing import Any
 Frame = dict[str, Any]
 
 FIRST_EVENT = 100
+CALL = 120  # the record of a call: a message of the caller that the server makes
 RECALLED = 100
 DISMISSED = 108
 TEXTS = (1, 7)
@@ -34,6 +35,7 @@ _NAMES = {
     "extra": "extra",
     "status": "status",
     "recalled_at": "recalledAt",
+    "expires_at": "expiresAt",
     "send_at": "ts",
 }
 _QUOTE_NAMES = {"server_msg_id": "serverMsgId", "sender_id": "from", "msg_type": "msgType", "text": "text"}
@@ -62,6 +64,9 @@ class Conversation:
         self.messages: dict[int, Frame] = {}
         self.guessed: set[int] = set()  # own messages, known from what was sent and its ACK
         self.receipts: dict[str, dict[str, int]] = {"delivered": {}, "read": {}}
+        self.deleted: set[str] = set()  # ids of messages that the user deleted
+        self.gone: set[int] = set()  # their seqs, as far as they are known
+        self.cleared = 0
 
     @property
     def is_single(self) -> bool:
@@ -75,7 +80,10 @@ class Conversation:
     def missing(self) -> list[int]:
         """Seqs that the client should have and does not."""
         first = max(self.base + 1, self.min_seq)
-        return [seq for seq in range(first, self.head_seq + 1) if seq not in self.messages]
+        return [seq for seq in range(first, self.head_seq + 1) if seq not in self.messages and not self.is_gone(seq)]
+
+    def is_gone(self, seq: int) -> bool:
+        return seq <= self.cleared or seq in self.gone
 
     def read_up_to(self, seq: int, me: str) -> None:
         """Move the read cursor; it goes on over one's own messages that follow."""
@@ -85,7 +93,7 @@ class Conversation:
 
 
 def is_own(message: Frame, me: str) -> bool:
-    return bool(message["from"] == me and message["msgType"] < FIRST_EVENT)
+    return bool(message["from"] == me and (message["msgType"] < FIRST_EVENT or message["msgType"] == CALL))
 
 
 class Replica:
@@ -138,8 +146,28 @@ class Replica:
             case "PULL_OK":
                 for message in frame["messages"]:
                     self._put(message)
+            case "DELETED":
+                self._deleted(frame)
             case "RESYNC":
                 self.must_sync = True
+
+    def _deleted(self, frame: Frame) -> None:
+        """What the user deleted on another device, also before its message came."""
+        conversation = self.of(frame["conversationId"])
+        conversation.deleted |= set(frame.get("serverMsgIds", ()))
+        conversation.cleared = max(conversation.cleared, frame.get("upToSeq", 0))
+        for seq, message in list(conversation.messages.items()):
+            if message["serverMsgId"] in conversation.deleted or seq <= conversation.cleared:
+                conversation.gone.add(seq)
+                del conversation.messages[seq]
+        for message in conversation.messages.values():
+            self._drop_quote(conversation, message)
+
+    def _drop_quote(self, conversation: Conversation, message: Frame) -> None:
+        """A quote shows nothing of what the user deleted, or of what is not known because it was cleared."""
+        target = message.get("quote", {}).get("serverMsgId")
+        if target in conversation.deleted or (conversation.cleared and target and self.find(target) is None):
+            del message["quote"]
 
     def _told(self, conversation_id: str, head_seq: int) -> None:
         conversation = self.of(conversation_id)
@@ -170,6 +198,11 @@ class Replica:
             assert known["serverMsgId"] in (message["serverMsgId"], ""), f"two messages have seq {seq}"
             if known["serverMsgId"]:
                 return
+        conversation.head_seq = max(conversation.head_seq, seq)
+        if message["serverMsgId"] in conversation.deleted or seq <= conversation.cleared:
+            conversation.gone.add(seq)
+            return
+        self._drop_quote(conversation, message)
         conversation.messages[seq] = message
         (conversation.guessed.add if guessed else conversation.guessed.discard)(seq)
         conversation.head_seq = max(conversation.head_seq, seq)
@@ -209,7 +242,8 @@ class Replica:
                 "extra": sent.get("extra"),
                 "status": 0,
                 "ts": ack["ts"],
-            },
+            }
+            | ({"expiresAt": ack["expiresAt"]} if "expiresAt" in ack else {}),
             guessed=True,
         )
 
@@ -295,6 +329,13 @@ def differences(replica: Replica, fetched: Fetched) -> list[str]:
     return found
 
 
+def _counts(message: Mapping[str, Any]) -> bool:
+    """Returns whether it counts as unread for others: messages do, and records of missed and canceled calls."""
+    if message["msgType"] == CALL:
+        return message["body"]["outcome"] in ("missed", "canceled")
+    return bool(message["msgType"] < FIRST_EVENT)
+
+
 def _compare(me: str, mine: Conversation, fetched: Fetched) -> Iterator[str]:
     entry, theirs = fetched.entries[mine.conversation_id], fetched.messages[mine.conversation_id]
     for name, known in (("head_seq", mine.head_seq), ("min_seq", mine.min_seq), ("read_seq", mine.read_seq)):
@@ -309,10 +350,10 @@ def _compare(me: str, mine: Conversation, fetched: Fetched) -> Iterator[str]:
             yield from _compare_message(message, theirs[seq], seq in mine.guessed)
     everything = theirs | mine.messages
     if entry["last_message"] is not None:
-        last = from_http(entry["last_message"])
-        if last != theirs.get(entry["head_seq"]):
-            yield f"last_message is {last}, pulled it is {theirs.get(entry['head_seq'])}"
-    countable = (m for m in everything.values() if m["msgType"] < FIRST_EVENT and m["from"] != me)
+        last, newest = from_http(entry["last_message"]), theirs.get(max(theirs, default=0))
+        if last != newest:
+            yield f"last_message is {last}, pulled it is {newest}"
+    countable = (m for m in everything.values() if _counts(m) and m["from"] != me)
     unread = sum(1 for message in countable if message["msgSeq"] > mine.read_seq)
     if unread != entry["unread"]:
         yield f"unread is {entry['unread']}, by frames {unread}"

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from harness.core import look
-from nexo.app import Core
+from nexo.assembly.core import Core
 from nexo.store.schema import metadata
 
 Snapshot = dict[str, dict[tuple[Any, ...], tuple[Any, ...]]]

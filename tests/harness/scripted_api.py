@@ -5,7 +5,9 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
+from harness import scripted_changes as changes
 from harness.scripted_faults import Frame
+from harness.scripted_truth import Message
 from harness.scripted_world import World
 from nexo.errors import NexoError
 
@@ -37,6 +39,9 @@ class Api:
     def _answer_signed_in(self, method: str, path: str, user_id: str, data: Frame) -> Any:
         truth = self._world.truth
         match method, path:
+            case "GET", "/user/info":
+                found = data.get("user_id") or user_id
+                return {"user_id": found, "nickname": "", "avatar": "", "extra": None, "created_at": 0}
             case "POST", "/auth/logout":
                 return {}
             case "GET", "/conversation/list":
@@ -68,7 +73,55 @@ class Api:
                 return self._receipts(data["server_msg_id"])
             case "POST", "/group/create":
                 return self._world.steps.create_group_of(user_id, data["name"], data["member_ids"])
+        return self._change(method, path, user_id, data)
+
+    def _change(self, method: str, path: str, user_id: str, data: Frame) -> Any:
+        """Calls that change earlier messages, or what the user sees of them."""
+        truth, server_msg_id = self._world.truth, data.get("server_msg_id", "")
+        match method, path:
+            case "PUT", "/msg/edit":
+                event = self._edit(user_id, data)
+                place = {"server_msg_id": server_msg_id, "conversation_id": event.conversation_id, "seq": event.seq}
+                return place | {"edited_at": event.content["edited_at"]}
+            case "POST", "/msg/react":
+                event = changes.react(truth, server_msg_id, user_id, data["emoji"], data["on"])
+                self._world.push(event)
+                target = truth.find(server_msg_id)
+                assert target is not None
+                return {"reactions": truth.plain(target, user_id).get("reactions", [])}
+            case "POST", "/msg/pin":
+                event = changes.pin(truth, server_msg_id, user_id, data["on"])
+                self._world.push(event)
+                return {"server_msg_id": server_msg_id, "seq": event.seq}
+            case "POST", "/msg/delete":
+                target = truth.find(data["server_msg_ids"][0])
+                assert target is not None
+                self._world.steps.tell_deleted(truth.of(target.conversation_id), data["server_msg_ids"])
+                return {}
+            case "POST", "/conversation/clear":
+                conversation = truth.of(data["conversation_id"], user_id)
+                self._world.steps.tell_deleted(conversation, [], conversation.head_seq)
+                return {"up_to_seq": conversation.head_seq, "deleted_rev": 0, "unread": 0}
+            case "GET", "/msg/deleted":
+                member = truth.of(data["conversation_id"], user_id).members[user_id]
+                since = member.deletions[int(data["after"]) :]
+                seqs = [up_to for _, up_to in since if up_to is not None]
+                ids = [one for found, _ in since for one in found]
+                rev = {"deleted_rev": len(member.deletions), "has_more": False}
+                return {"server_msg_ids": ids, "up_to_seq": max(seqs, default=None)} | rev
+            case "PUT", "/conversation/update":
+                return self._world.steps.update_settings(data.pop("conversation_id"), data)
         raise NexoError("not_found", f"{method} {path}")
+
+    def _edit(self, user_id: str, data: Frame) -> Message:
+        """Again with the same id it is the same edit."""
+        key = (user_id, data["client_msg_id"])
+        if key not in self._world.edits:
+            mentions = data.get("mentions")
+            event = changes.edit(self._world.truth, data["server_msg_id"], user_id, data["content"], mentions)
+            self._world.edits[key] = event
+            self._world.push(event)
+        return self._world.edits[key]
 
     def _history(self, user_id: str, data: Frame) -> Frame:
         conversation = self._world.truth.of(data["conversation_id"], user_id)

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from harness.scripted_faults import Frame
-from harness.scripted_truth import Conversation, Message, Truth
+from harness.scripted_truth import FIRST_EVENT, QUIET, RECALLED, Conversation, Message, Truth
 
 ME = "alice"
+MEANT = (RECALLED, *QUIET)
 DONE = ("saved", "delivered", "read")
 COMPARED = (
     "server_msg_id",
@@ -69,7 +70,7 @@ def _compare_wanted(server: Server, view: Frame, want: Frame) -> Iterator[str]:
 
 def _with_texts(shown: Frame) -> Frame:
     """`texts`: what one reads on the screen; `provisional`: the copies that are not final."""
-    texts = [message["content"] for message in shown["messages"] if message["msg_type"] < 100]
+    texts = [message["content"] for message in shown["messages"] if message["msg_type"] < FIRST_EVENT]
     provisional = [message["content"] for message in shown["messages"] if message.get("provisional")]
     return shown | {"texts": texts, "provisional": provisional}
 
@@ -98,7 +99,7 @@ def _compare_truth(server: Server, view: Frame) -> Iterator[str]:
     truth = server.truth
     if view["state"] != "online":
         yield f"the client is {view['state']} ({view.get('reason')})"
-    mine = {conversation.conversation_id: conversation for conversation in truth.mine(ME)}
+    mine = {c.conversation_id: c for c in truth.mine(ME) if not c.members[ME].settings.get("hidden")}
     for name, conversation in mine.items():
         shown = view["conversations"].get(name)
         if shown is None:
@@ -121,6 +122,13 @@ def _compare_conversation(server: Server, conversation: Conversation, shown: Fra
             yield f"{name} is {shown.get(name)}, in truth {entry[name]}"
     if shown["synced_seq"] != entry["head_seq"]:
         yield f"synced up to {shown['synced_seq']} of {entry['head_seq']}"
+    settings = conversation.members[ME].settings
+    for name in ("pinned", "archived", "marked_unread", "draft"):
+        if (shown.get(name) or None) != (settings.get(name) or None):
+            yield f"{name} is {shown.get(name)}, in truth {settings.get(name)}"
+    last = conversation.last(ME)
+    if shown.get("last_seq") != (None if last is None else last.seq) and (last is None or last.msg_type != RECALLED):
+        yield f"the last message is {shown.get('last_seq')}, in truth {last}"
     tail = [m for m in conversation.visible(ME) if m.seq > entry["delivered_seq"] and m.sender_id != ME]
     if tail:
         yield f"delivered up to {entry['delivered_seq']} of {entry['head_seq']}"
@@ -144,7 +152,7 @@ def _compare_messages(server: Server, conversation: Conversation, shown: Frame) 
     if [message["seq"] for message in final] != [message.seq for message in expected]:
         yield f"shows the seqs {[m['seq'] for m in final]}, in truth {[m.seq for m in expected]}"
         return
-    if not shown.get("has_later") and last != conversation.visible_head(ME):
+    if not shown.get("has_later") and last != conversation.visible(ME)[-1].seq:
         yield f"the last message shown is {last}, the head {conversation.visible_head(ME)}"
     for message, true in zip(final, expected, strict=True):
         yield from _compare_message(server.truth, message, true)
@@ -153,9 +161,12 @@ def _compare_messages(server: Server, conversation: Conversation, shown: Frame) 
 def _compare_message(truth: Truth, shown: Frame, true: Message) -> Iterator[str]:
     plain = truth.plain(true, ME)
     for name in COMPARED:
-        if name == "server_msg_id" and true.msg_type == 100 and not shown.get(name):
-            continue  # a recall is pushed as what it means, without the id of its own
-        if shown.get(name) != plain.get(name) and not (true.msg_type == 100 and name == "content"):
+        if name in ("server_msg_id", "sender_id", "content") and true.msg_type in MEANT:
+            continue  # pushed as what it means, without the id of its own
+        if shown.get(name) != plain.get(name):
+            yield f"seq {true.seq}: {name} is {shown.get(name)!r}, in truth {plain.get(name)!r}"
+    for name in ("edited_at", "expires_at", "reactions"):
+        if (shown.get(name) or None) != (plain.get(name) or None):
             yield f"seq {true.seq}: {name} is {shown.get(name)!r}, in truth {plain.get(name)!r}"
     if (shown.get("quote") or None) != plain.get("quote"):
         yield f"seq {true.seq}: quote is {shown.get('quote')!r}, in truth {plain.get('quote')!r}"
@@ -167,7 +178,8 @@ def _compare_events(server: Server, conversation: Conversation, events: list[lis
     base = server.first_bases.get(conversation.conversation_id, 0)
     due = [m.seq for m in conversation.visible(ME) if m.seq > base and m.sender_id != ME and not m.is_event]
     # recalled before it came: a client may tell of it or not
-    recalled = {m.seq for m in conversation.messages if m.status}
+    member = conversation.members[ME]
+    recalled = {m.seq for m in conversation.messages if m.status or not member.shows(m)}
     if [seq for seq in told if seq not in recalled] != [seq for seq in due if seq not in recalled]:
         yield f"told of the messages {told}, in truth {due}"
     if told != sorted(set(told)):

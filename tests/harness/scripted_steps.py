@@ -6,6 +6,7 @@ import asyncio
 import secrets
 from typing import Any, Protocol
 
+from harness import scripted_changes as changes
 from harness.scripted_faults import Frame, Line, Rules
 from harness.scripted_truth import Conversation, Message, Truth
 
@@ -94,6 +95,7 @@ class Steps:
                 client_msg_id=f"other-{secrets.token_hex(6)}",
                 mentions=said.get("mentions"),
                 reply_to=target,
+                expires_ms=said.get("expires_ms"),
             )
             for text in texts
         ]
@@ -113,6 +115,44 @@ class Steps:
     def _recall(self, text: str) -> None:
         target = self._by_text(text)
         self._server.push(self._server.truth.recall(target.server_msg_id, target.sender_id))
+
+    def _edit(self, text: str, to: str, mentions: list[str] | None = None) -> None:
+        target = self._by_text(text)
+        truth = self._server.truth
+        self._server.push(changes.edit(truth, target.server_msg_id, target.sender_id, to, mentions))
+
+    def _react(self, text: str, by: str, emoji: str, on: bool = True) -> None:
+        self._server.push(changes.react(self._server.truth, self._by_text(text).server_msg_id, by, emoji, on))
+
+    def _pin(self, text: str, by: str, on: bool = True) -> None:
+        self._server.push(changes.pin(self._server.truth, self._by_text(text).server_msg_id, by, on))
+
+    def _expire(self, text: str) -> None:
+        """Its time is over: no frame is sent."""
+        changes.expire(self._by_text(text))
+
+    def _delete_elsewhere(self, texts: list[str]) -> None:
+        """The client's user has deleted them on another device."""
+        targets = [self._by_text(text) for text in texts]
+        conversation = self._server.truth.of(targets[0].conversation_id)
+        self.tell_deleted(conversation, [target.server_msg_id for target in targets])
+
+    def _clear_elsewhere(self, in_: str) -> None:
+        self.tell_deleted(self._of(in_), [], self._of(in_).head_seq)
+
+    def tell_deleted(self, conversation: Conversation, server_msg_ids: list[str], up_to_seq: int | None = None) -> None:
+        self._tell_all(changes.delete(conversation, ME, server_msg_ids, up_to_seq))
+
+    def _settings_elsewhere(self, in_: str, **settings: Any) -> None:
+        self.update_settings(in_, settings)
+
+    def update_settings(self, conversation_id: str, settings: Frame) -> Frame:
+        """The settings of the client's user, here or on another device; what is false or null has its default."""
+        truth, conversation = self._server.truth, self._of(conversation_id)
+        member = conversation.members[ME]
+        member.settings = {name: value for name, value in (member.settings | settings).items() if value}
+        self._tell_all({"type": "SYNC", "conversations": [truth.entry(conversation, ME)], "hasMore": False})
+        return truth.list_entry(conversation, ME)
 
     def _ack(self, in_: str, by: str, kind: str, seq: int | None = None) -> None:
         """Somebody else has got or read what the client wrote."""

@@ -19,6 +19,10 @@ CREATED = 101
 JOINED = 102
 LEFT = 103
 REMOVED = 104
+EDITED = 110
+REACTIONS = 111
+PINNED = 112
+QUIET = (EDITED, REACTIONS, PINNED)  # about an earlier message: they move nothing up
 TEXTS = (1, 7)
 QUOTE_CHARS = 200
 
@@ -38,6 +42,9 @@ class Message:
     extra: Any = None
     status: int = 0
     recalled_at: int | None = None
+    edited_at: int | None = None
+    expires_at: int | None = None
+    reactions: dict[str, list[str]] = field(default_factory=dict)  # emoji → users
 
     @property
     def is_event(self) -> bool:
@@ -54,6 +61,10 @@ class Member:
     spans: list[list[int | None]]
     delivered_seq: int = 0
     read_seq: int = 0
+    deleted: set[str] = field(default_factory=set)  # for themselves
+    cleared_seq: int = 0
+    deletions: list[tuple[list[str], int | None]] = field(default_factory=list)
+    settings: Frame = field(default_factory=dict)  # those that differ from their default
 
     @property
     def is_active(self) -> bool:
@@ -61,6 +72,10 @@ class Member:
 
     def sees(self, seq: int) -> bool:
         return any((start or 0) <= seq and (end is None or seq <= end) for start, end in self.spans)
+
+    def shows(self, message: Message) -> bool:
+        is_deleted = message.seq <= self.cleared_seq or message.server_msg_id in self.deleted
+        return self.sees(message.seq) and not is_deleted
 
 
 @dataclass
@@ -85,7 +100,12 @@ class Conversation:
 
     def visible(self, user_id: str) -> list[Message]:
         member = self.members.get(user_id)
-        return [] if member is None else [message for message in self.messages if member.sees(message.seq)]
+        return [] if member is None else [message for message in self.messages if member.shows(message)]
+
+    def last(self, user_id: str) -> Message | None:
+        """The newest message that stands in the list."""
+        found = [message for message in self.visible(user_id) if message.msg_type not in QUIET]
+        return found[-1] if found else None
 
     def visible_head(self, user_id: str) -> int:
         end = self.members[user_id].spans[-1][1]
@@ -139,7 +159,11 @@ class Truth:
     def mine(self, user_id: str) -> list[Conversation]:
         """Newest activity first."""
         found = [c for c in self.conversations.values() if user_id in c.members and c.visible_head(user_id)]
-        return sorted(found, key=lambda c: c.visible(user_id)[-1].send_at, reverse=True)
+        return sorted(found, key=self._updated_at, reverse=True)
+
+    @staticmethod
+    def _updated_at(conversation: Conversation) -> int:
+        return next(m.send_at for m in reversed(conversation.messages) if m.msg_type not in QUIET)
 
     def join(self, conversation: Conversation, user_id: str, by: str | None = None) -> Message:
         seq = conversation.head_seq + 1
@@ -184,6 +208,7 @@ class Truth:
         mentions: list[str] | None = None,
         reply_to: str | None = None,
         extra: Any = None,
+        expires_ms: int | None = None,
     ) -> Message:
         message = Message(
             server_msg_id or self.new_id(),
@@ -198,6 +223,8 @@ class Truth:
             reply_to,
             extra,
         )
+        if expires_ms is not None:
+            message.expires_at = message.send_at + expires_ms
         conversation.messages.append(message)
         if client_msg_id is not None:
             self._sent[sender_id, client_msg_id] = message
@@ -219,6 +246,7 @@ class Truth:
         target.status, target.recalled_at = 1, event.send_at
         target.content = "" if target.msg_type in TEXTS else {}
         target.mentions, target.reply_to, target.extra = [], None, None
+        target.edited_at, target.reactions = None, {}
         return event
 
     def find(self, server_msg_id: str) -> Message | None:
@@ -256,7 +284,16 @@ class Truth:
         return len(self._unread(conversation, user_id))
 
     def unread_mentions(self, conversation: Conversation, user_id: str) -> int:
-        return sum(message.mentions_user(user_id) for message in self._unread(conversation, user_id))
+        member = conversation.members[user_id]
+        edits = [m for m in conversation.visible(user_id) if m.msg_type == EDITED and m.seq > member.read_seq]
+        sent = [m for m in self._unread(conversation, user_id) if user_id not in self._added_later(conversation, m)]
+        return sum(message.mentions_user(user_id) for message in (*sent, *edits))
+
+    @staticmethod
+    def _added_later(conversation: Conversation, message: Message) -> set[str]:
+        """Who is mentioned by an edit only: that counts at the seq of its event."""
+        edits = [m for m in conversation.messages if m.msg_type == EDITED and m.content["seq"] == message.seq]
+        return {user_id for event in edits for user_id in event.mentions}
 
     def _unread(self, conversation: Conversation, user_id: str) -> list[Message]:
         """Above the cursor, of others, in the present span: a new span begins with both cursors below it."""
@@ -278,14 +315,15 @@ class Truth:
             "readSeq": member.read_seq,
             "deliveredSeq": member.delivered_seq,
             "unread": self.unread(conversation, user_id),
-        }
+            "deletedRev": len(member.deletions),
+        } | {_SETTINGS[name]: value for name, value in member.settings.items()}
 
     def list_entry(self, conversation: Conversation, user_id: str) -> Frame:
-        member, last = conversation.members[user_id], conversation.visible(user_id)[-1]
+        member, last = conversation.members[user_id], conversation.last(user_id)
         entry = {
             "conversation_id": conversation.conversation_id,
             "conversation_type": 2 if conversation.is_group else 1,
-            "last_message": self.plain(last, user_id),
+            "last_message": None if last is None else self.plain(last, user_id),
             "head_seq": conversation.visible_head(user_id),
             "min_seq": member.spans[-1][0],
             "read_seq": member.read_seq,
@@ -294,8 +332,9 @@ class Truth:
             "unread_mentions": self.unread_mentions(conversation, user_id),
             "pinned": False,
             "recv_msg_opt": 0,
-            "updated_at": last.send_at,
-        }
+            "updated_at": self._updated_at(conversation),
+            "deleted_rev": len(member.deletions),
+        } | {name: value for name, value in member.settings.items() if name != "hidden"}
         if conversation.is_group:
             return entry | {"group_id": conversation.conversation_id[3:]}
         peer_id = next(user for user in conversation.members if user != user_id)
@@ -308,7 +347,7 @@ class Truth:
 
     def quote(self, message: Message, reader_id: str) -> Frame | None:
         target = None if message.reply_to is None else self.find(message.reply_to)
-        if target is None or target.status or not self.of(target.conversation_id).members[reader_id].sees(target.seq):
+        if target is None or target.status or not self.of(target.conversation_id).members[reader_id].shows(target):
             return None
         text = target.content if isinstance(target.content, str) else ""
         return {
@@ -339,8 +378,17 @@ class Truth:
             shape["group_id"] = conversation.conversation_id[3:]
         else:
             shape["recv_id"] = next(user for user in conversation.members if user != message.sender_id)
-        if message.recalled_at is not None:
-            shape["recalled_at"] = message.recalled_at
+        for name in ("recalled_at", "edited_at", "expires_at"):
+            if getattr(message, name) is not None:
+                shape[name] = getattr(message, name)
+        if message.reactions:
+            shape["reactions"] = [
+                {"emoji": emoji, "count": len(users), "mine": reader_id in users}
+                for emoji, users in message.reactions.items()
+            ]
+        target = self.find(message.content["server_msg_id"]) if message.msg_type == EDITED else None
+        if target is not None and not target.status and conversation.members[reader_id].shows(target):
+            shape["content"] = message.content | {"content": target.content, "mentions": target.mentions}
         if (quote := self.quote(message, reader_id)) is not None:
             shape["quote"] = quote
         return shape
@@ -356,6 +404,8 @@ class Truth:
                 "from": message.sender_id,
                 "ts": message.send_at,
             }
+        if pushed and message.msg_type in QUIET:
+            return _change_frame(self.plain(message, reader_id))
         return envelope(self.plain(message, reader_id))
 
 
@@ -371,9 +421,40 @@ _NAMES = {
     "content": "body",
     "reply_to": "replyToServerMsgId",
     "recalled_at": "recalledAt",
+    "edited_at": "editedAt",
+    "expires_at": "expiresAt",
     "send_at": "ts",
     "text": "text",
 }
+
+
+_SETTINGS = {
+    "pinned": "pinned",
+    "archived": "archived",
+    "marked_unread": "markedUnread",
+    "hidden": "hidden",
+    "draft": "draft",
+}
+_CHANGES = {EDITED: "MESSAGE_EDITED", REACTIONS: "REACTIONS", PINNED: "PINNED"}
+
+
+def _change_frame(shape: Frame) -> Frame:
+    """An edit, reactions or a pin, as it is pushed."""
+    content = shape["content"]
+    frame = {
+        "type": _CHANGES[shape["msg_type"]],
+        "serverMsgId": content["server_msg_id"],
+        "conversationId": shape["conversation_id"],
+        "msgSeq": shape["seq"],
+        "ts": shape["send_at"],
+    }
+    names = {"by": "from", "on": "on", "edited_at": "editedAt", "content": "body", "mentions": "mentions"}
+    frame |= {there: content[name] for name, there in names.items() if name in content}
+    if "reactions" in content:
+        frame["reactions"] = content["reactions"]
+        for change in ("added", "removed"):
+            frame[change] = [{"emoji": one["emoji"], "userId": one["user_id"]} for one in content[change]]
+    return frame
 
 
 def envelope(shape: Frame) -> Frame:

@@ -104,6 +104,7 @@ class World:
         self.known: dict[str, Knowledge] = {}
         self.first_bases: dict[str, int] = {}  # from where on the client is to be told
         self.provisional: dict[str, tuple[str, Conversation, Frame]] = {}
+        self.edits: dict[tuple[str, str], Message] = {}  # by author and client_msg_id: the event
         self.access: dict[str, str] = {}
         self.refresh: dict[str, str] = {}
         self.expired: set[str] = set()
@@ -124,8 +125,9 @@ class World:
                     self._note_seq(message["conversationId"], message["msgSeq"])
                 # what is not given below `nextSeq` does not exist for this client
                 member = self.truth.of(frame["conversationId"]).members[ME]
+                messages = self.truth.of(frame["conversationId"]).messages
                 for seq in range(1, frame["nextSeq"]):
-                    if not member.sees(seq):
+                    if not member.sees(seq) or not member.shows(messages[seq - 1]):
                         self._note_seq(frame["conversationId"], seq)
             case "ACK" if frame["ackType"] != "saved":
                 pass
@@ -421,6 +423,8 @@ class World:
         for connection in list(self.connections):
             member = conversation.members.get(connection.user_id)
             if connection is origin or member is None or not member.sees(message.seq):
+                continue
+            if not member.shows(message):
                 continue
             if conversation.mode == "push" or message.is_event:
                 connection.tell(self.push_frame(message, connection.user_id))

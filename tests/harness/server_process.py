@@ -26,8 +26,13 @@ TEST_SETTINGS: dict[str, object] = {
     "limits__sends_per_s": 0,
     "limits__frames_per_s": 0,
     "limits__logins_per_min": 0,
+    "limits__login_failures_per_address_per_min": 0,
+    "limits__refreshes_per_min": 0,
     "limits__registers_per_min": 0,
     "limits__group_creates_per_min": 0,
+    "limits__presence_per_min": 0,
+    "limits__membership_per_min": 0,
+    "limits__requests_per_s": 0,
 }
 
 
@@ -50,17 +55,19 @@ class ServerProcess:
     """One server on a data folder of its own, which survives `kill` and `start`. The port stays the same.
 
     Settings are named as in the environment, in lower case. With `bare=True` only those given count. A
-    `wrapper` is a command that runs the one behind it; `options` are further ones of `nexo serve`.
+    `wrapper` is a command that runs the one behind it; `options` are further ones of `nexo serve`; `program` is another
+    installation's `nexo`.
     """
 
     def __init__(
         self,
         *,
         data: Path | None = None,
-        log_level: str = "info",
+        log_level: str | None = "info",
         bare: bool = False,
         wrapper: Sequence[str] = (),
         options: Sequence[str] = (),
+        program: Path = NEXO,
         **settings: object,
     ) -> None:
         self.directory = processes.new_dir("nexo")
@@ -71,6 +78,7 @@ class ServerProcess:
         self._log_level = log_level
         self._wrapper = list(wrapper)
         self._options = list(options)
+        self._program = program
         self._process: subprocess.Popen[bytes] | None = None
         self._read_from = 0
 
@@ -129,8 +137,10 @@ class ServerProcess:
         self._read_from = len(self.output)
         if not self.port:
             self.port = processes.free_port()
-        options = ["--port", str(self.port), "--data", str(self.data), "--log-level", self._log_level, *self._options]
-        command = [*self._wrapper, str(NEXO), "serve", *options]
+        options = ["--port", str(self.port), "--data", str(self.data), *self._options]
+        if self._log_level is not None:
+            options += ["--log-level", self._log_level]
+        command = [*self._wrapper, str(self._program), "serve", *options]
         self._process = processes.spawn(command, cwd=self.directory, log=self.log, env=environment(self.settings))
         self.wait_for_output("Nexo runs at ")
 

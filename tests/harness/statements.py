@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from nexo.app import Core
+from nexo.assembly.core import Core
 from nexo.store.engine import MakeScript, Mode, Stmt
 
 
@@ -23,12 +23,25 @@ class Recording:
         return self.reads + self.writes
 
     @property
+    def single_statements(self) -> list[Stmt]:
+        """Without those that carry others, which are listed one by one."""
+        found: list[Stmt] = []
+        for statement in self.statements:
+            if statement.mode is Mode.ALL:
+                found += [Stmt(sql, values, Mode.MANY) for sql, values in statement.params]
+            else:
+                found.append(statement)
+        return found
+
+    @property
     def count(self) -> int:
         """Statements the database saw, without BEGIN and COMMIT."""
         return sum(_times(statement) for statement in self.statements)
 
 
 def _times(statement: Stmt) -> int:
+    if statement.mode is Mode.ALL:
+        return sum(len(values) for _, values in statement.params) + 1  # and the mark
     if statement.mode in (Mode.EACH, Mode.MANY):
         return len(statement.params)
     return 0 if statement.mode is Mode.PROOF else 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from nexo.background import Background
 from nexo.config import Config, load, resolve_store_url
 from nexo.store import migrate
 from nexo.store.database import Database
@@ -25,7 +26,7 @@ async def open_database(store_url: str, **settings: object) -> AsyncIterator[Dat
     config = make_config(store_url, **settings)
     url = resolve_store_url(config)
     await migrate.upgrade(url)
-    database = Database(url, config)
+    database = Database(url, config, Background())
     await database.open()
     try:
         yield database

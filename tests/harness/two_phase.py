@@ -76,7 +76,8 @@ class WorkerProcess:
     def __init__(self, settings: dict[str, Any]) -> None:
         self.directory = processes.new_dir("worker")
         self.log = self.directory / "log"
-        self._settings = settings
+        self.port = settings.get("worker__port") or processes.free_port()
+        self._settings = {"worker__port": self.port, **settings}
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -95,6 +96,11 @@ class WorkerProcess:
         while "Nexo saves" not in self.output[seen:]:
             assert self._process.poll() is None and time.monotonic() < deadline, self.output  # noqa: PT018
             time.sleep(0.01)
+
+    @property
+    def address(self) -> str:
+        """Of its health and metrics."""
+        return f"http://127.0.0.1:{self.port}"
 
     @property
     def output(self) -> str:

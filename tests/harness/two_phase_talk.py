@@ -17,6 +17,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from harness.pair_load import open_socket, sign_up
+from harness.waiting import time_passes
 
 Frame = dict[str, Any]
 
@@ -189,6 +190,9 @@ class Talker:
                     self._note(message)
                 if frame["hasMore"]:
                     await self._ask(connection, frame["conversationId"], frame["nextSeq"])
+            case "ERROR" if "clientMsgId" not in frame and frame["reason"] in TRANSIENT:
+                await time_passes(0.2)  # a question while the database is away: asked again, as a client does
+                await connection.send(json.dumps({"type": "SYNC"}))
             case "ERROR":
                 self._note_error(frame)
             case "AUTH_FAIL":

@@ -6,6 +6,7 @@ with long tests come first, so that no worker begins a long one when the others 
 
 from __future__ import annotations
 
+import random
 import re
 from functools import cache
 from pathlib import Path
@@ -27,6 +28,8 @@ class ByFileAndEngine(LoadScopeScheduling):  # type: ignore[misc]
         file, _, rest = nodeid.partition("::")
         engine = _ENGINE.search(rest)
         together = _group_of(file) or file
+        if together.endswith("contract/test_hooks.py"):  # its last test counts what all of them have met
+            return together
         return f"{together}:{engine[1]}" if engine else together
 
 
@@ -39,6 +42,13 @@ def _group_of(file: str) -> str | None:
 
 def longest_first(items: list[pytest.Item]) -> None:
     items.sort(key=_rank)
+
+
+def shuffle_files(items: list[pytest.Item], seed: str) -> None:
+    """Files in another order, each as a whole: what a file shares is made once all the same."""
+    files = sorted({item.path for item in items})
+    random.Random(seed).shuffle(files)
+    items.sort(key=lambda item: files.index(item.path))
 
 
 def mark_slow(items: list[pytest.Item]) -> None:

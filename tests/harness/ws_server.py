@@ -11,15 +11,18 @@ from typing import Any
 import uvicorn
 
 from harness.ws_client import CLOSE, PATIENCE_S, RawClient, Received, open_client
-from nexo.gateway.http_link import HttpLink
-from nexo.gateway.links import make_protocol
-from nexo.gateway.websocket import Accept, Limits, Link, Refuse, Request, text_frame
+from nexo.transport.http_connection import make_http_protocol
+from nexo.transport.http_watch import HttpWatch
+from nexo.transport.implementations import make_protocol
+from nexo.transport.seats import Seats
+from nexo.transport.websocket import Accept, Refuse, Socket, SocketLimits, UpgradeRequest
+from nexo.wire.framing import text_frame
 
 Decision = Accept | Refuse | Awaitable[Accept | Refuse]
 
 HIGH, LOW = 150_000, 40_000  # not uvloop's own marks
-PATIENT = Limits(message_bytes=1000, high_water_bytes=HIGH, low_water_bytes=LOW, close_wait_s=PATIENCE_S)
-HASTY = Limits(message_bytes=1000, high_water_bytes=HIGH, low_water_bytes=LOW, close_wait_s=0.2)
+PATIENT = SocketLimits(message_bytes=1000, high_water_bytes=HIGH, low_water_bytes=LOW, close_wait_s=PATIENCE_S)
+HASTY = SocketLimits(message_bytes=1000, high_water_bytes=HIGH, low_water_bytes=LOW, close_wait_s=0.2)
 
 
 class ScriptedPeer:
@@ -27,7 +30,7 @@ class ScriptedPeer:
 
     def __init__(self, *, echo: bool = True, **scripts: Callable[..., None]) -> None:
         self.calls: list[tuple[str, Any]] = []
-        self.link: Link
+        self.link: Socket
         self._echo = echo
         self.scripts = scripts
         self._answers: list[bytes] = []
@@ -54,7 +57,7 @@ class ScriptedPeer:
                 await self._changed.wait()
         return self.values(name)
 
-    def opened(self, link: Link) -> None:
+    def opened(self, link: Socket) -> None:
         self.link = link
         self._note("opened")
 
@@ -63,11 +66,8 @@ class ScriptedPeer:
             self._answers.append(text_frame(payload))
         self._note("text", payload)
 
-    def binary(self) -> None:
-        self._note("binary")
-
-    def seen(self) -> None:
-        self._note("seen")
+    def binary(self, payload: bytes) -> None:
+        self._note("binary", payload)
 
     def read_done(self) -> None:
         if self._answers:
@@ -92,12 +92,12 @@ class ScriptedGate:
     """Accepts everybody with a fresh echoing peer, unless a test sets `decision`."""
 
     def __init__(self) -> None:
-        self.requests: list[Request] = []
+        self.requests: list[UpgradeRequest] = []
         self.peers: list[ScriptedPeer] = []
-        self.decision: Callable[[Request], Decision] = lambda _: self.accept()
+        self.decision: Callable[[UpgradeRequest], Decision] = lambda _: self.accept()
         self.asked = asyncio.Event()
 
-    def decide(self, request: Request) -> Decision:
+    def decide(self, request: UpgradeRequest) -> Decision:
         self.requests.append(request)
         self.asked.set()
         return self.decision(request)
@@ -125,11 +125,18 @@ class ScriptedServer:
 
 
 def make_server(
-    implementation: str, gate: ScriptedGate, limits: Limits | None = None, **settings: Any
+    implementation: str,
+    gate: ScriptedGate,
+    limits: SocketLimits | None = None,
+    *,
+    watch: HttpWatch | None = None,
+    app: Any = None,
+    **settings: Any,
 ) -> uvicorn.Server:
-    protocol = make_protocol(implementation, gate, limits or Limits())
-    options = {"lifespan": "off", "log_config": None, "http": HttpLink, "ws": protocol, **settings}
-    return uvicorn.Server(uvicorn.Config(say_hello, **options))
+    protocol = make_protocol(implementation, gate, limits or SocketLimits())
+    http = make_http_protocol(watch or HttpWatch(Seats()))
+    options = {"lifespan": "off", "log_config": None, "http": http, "ws": protocol, **settings}
+    return uvicorn.Server(uvicorn.Config(app or say_hello, **options))
 
 
 def listen(send_buffer_bytes: int | None = None) -> socket.socket:
@@ -141,11 +148,16 @@ def listen(send_buffer_bytes: int | None = None) -> socket.socket:
 
 @contextlib.asynccontextmanager
 async def scripted_server(
-    implementation: str, limits: Limits | None = None, *, send_buffer_bytes: int | None = None
+    implementation: str,
+    limits: SocketLimits | None = None,
+    *,
+    send_buffer_bytes: int | None = None,
+    watch: HttpWatch | None = None,
+    app: Any = None,
 ) -> AsyncIterator[ScriptedServer]:
     """A real uvicorn in this event loop, without the tenths of a second its `serve` takes to stop."""
     gate = ScriptedGate()
-    server = make_server(implementation, gate, limits)
+    server = make_server(implementation, gate, limits, watch=watch, app=app)
     server.config.load()
     server.lifespan = server.config.lifespan_class(server.config)
     with listen(send_buffer_bytes) as listener:
@@ -168,7 +180,7 @@ async def scripted_server(
 async def one_client(
     implementation: str,
     peer: ScriptedPeer | None = None,
-    limits: Limits = PATIENT,
+    limits: SocketLimits = PATIENT,
     *,
     tight: bool = False,
 ) -> AsyncIterator[tuple[RawClient, ScriptedPeer]]:

@@ -12,16 +12,19 @@ import uvloop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.core import add_users, found_group, fresh_id, open_test_core, say
+from harness.core import add_users, expire_now, found_group, fresh_id, open_test_core, say
 from harness.model import Chat
-from nexo.app import Core
+from nexo.assembly.core import Core
+from nexo.config import parse_store_url
 from nexo.core.model import ConversationEntry
 from nexo.errors import NexoError
 from nexo.ids import single_conversation_id
+from nexo.store.check import check as check_store
 
 USERS = range(5)
 GROUP, SINGLE = "group", "single"
 NEVER_S = 86_400.0
+LAST = -1  # in place of a seq
 EXAMPLES = {"sqlite": 200, "mariadb": 40, "postgresql": 35}
 
 user = st.integers(0, 4)
@@ -39,6 +42,10 @@ operation = st.one_of(
     st.tuples(st.just("ack"), st.sampled_from([GROUP, SINGLE]), mover, st.sampled_from(["delivered", "read"]), place),
     st.tuples(st.just("mark_read"), st.sampled_from([GROUP, SINGLE]), mover, place),
     st.just(("flush",)),
+    st.tuples(st.just("delete"), st.sampled_from([GROUP, SINGLE]), mover, st.lists(place, min_size=1, max_size=3)),
+    st.tuples(st.just("delete"), st.sampled_from([GROUP, SINGLE]), mover, st.just([LAST])),
+    st.tuples(st.just("clear"), st.sampled_from([GROUP, SINGLE]), mover),
+    st.tuples(st.just("expire"), st.sampled_from([GROUP, SINGLE]), place, st.booleans()),
     st.tuples(st.just("join"), mover),
     st.tuples(st.just("leave"), mover),
     st.tuples(st.just("remove"), speaker, mover),
@@ -120,7 +127,7 @@ class History:
             expected = "message_not_found"
         elif not person.active:
             expected = "member_not_active"
-        elif not chat.log[seq - 1].countable:
+        elif not chat.log[seq - 1].countable or chat.log[seq - 1].expired:
             expected = "message_not_found"
         elif chat.log[seq - 1].sender != actor and (where == SINGLE or person.role == 0):
             expected = "not_message_sender"
@@ -153,6 +160,65 @@ class History:
         if answer is not None and chat.head:
             chat.advance(actor, seq, seq)
             assert answer == (chat.people[actor].read, chat.unread(actor))
+
+    async def delete(self, where: str, number: int, seqs: list[int]) -> None:
+        chat, actor = self.chats[where], self.users[number]
+        seqs = [chat.head if seq == LAST else seq for seq in seqs]
+        expected = None
+        if not all(chat.sees(actor, seq) and chat.log[seq - 1].countable for seq in seqs):
+            expected = "message_not_found"
+        ids = [self.ids.get((where, seq), 1) for seq in seqs]
+        done = await self.attempt(self.core.conversations.delete_messages(actor, ids), expected)
+        if done is None:
+            return
+        person = chat.people[actor]
+        fresh = {seq for seq in seqs if chat.shows(actor, seq)}
+        person.deleted |= fresh
+        changed = [(set(one.server_msg_ids), one.unread) for one in done]
+        assert changed == ([({self.ids[where, seq] for seq in fresh}, chat.unread(actor))] if fresh else [])
+        await self.compare_deletions(where, actor)
+
+    async def clear(self, where: str, number: int) -> None:
+        chat, actor = self.chats[where], self.users[number]
+        expected = None
+        if actor not in chat.people:
+            expected = "not_group_member" if where == GROUP else "conversation_not_found"
+        elif not chat.head:
+            expected = "conversation_not_found"
+        done = await self.attempt(self.core.conversations.clear(actor, self.names[where]), expected)
+        if done is None:
+            return
+        person, last = chat.people[actor], chat.last_visible(actor)
+        assert done.up_to_seq == (last if last > person.cleared else None)
+        person.cleared = max(last, person.cleared)
+        person.deleted.clear()
+        assert done.unread == chat.unread(actor) == 0
+        await self.compare_deletions(where, actor)
+
+    async def compare_deletions(self, where: str, actor: str) -> None:
+        """What a device learns that was away, of all changes and page by page."""
+        chat, name = self.chats[where], self.names[where]
+        ids: set[int] = set()
+        after, has_more, up_to_seq = 0, True, None
+        while has_more:
+            page = await self.core.conversations.deleted_since(actor, name, after, 2)
+            ids |= set(page.server_msg_ids)
+            after, has_more, up_to_seq = page.deleted_rev, page.has_more, up_to_seq or page.up_to_seq
+        person = chat.people[actor]
+        assert ids == {self.ids[where, seq] for seq in person.deleted}
+        assert (up_to_seq or 0) == person.cleared
+        (head,) = await self.core.conversations.heads(actor, [name])
+        assert (head.deleted_rev, head.unread) == (after, chat.unread(actor))
+
+    async def expire(self, where: str, seq: int, erased: bool) -> None:
+        """The time of a message is over, and its content is erased, or not yet."""
+        chat = self.chats[where]
+        if not 1 <= seq <= chat.head or not chat.log[seq - 1].countable or chat.log[seq - 1].recalled:
+            return
+        await expire_now(self.core, self.ids[where, seq])
+        chat.log[seq - 1].expired = True
+        if erased:
+            await self.core.store.expiry.erase_some()
 
     async def flush(self) -> None:
         await self.core.store.cursors.flush()
@@ -255,6 +321,14 @@ class History:
                         chat.unread_mentions(one),
                     )
             assert found == wanted
+            for entry in entries:
+                self.compare_last(one, entry)
+
+    def compare_last(self, one: str, entry: ConversationEntry) -> None:
+        """The last message of the list: the last that is shown of the present span."""
+        where = next(where for where, name in self.names.items() if name == entry.conversation_id)
+        shown = [e.seq for e in self.chats[where].shown(one) if e.seq >= entry.min_seq]
+        assert (entry.last_message.seq if entry.last_message else None) == (shown[-1] if shown else None)
 
     async def compare_messages(self) -> None:
         """Everything that everybody can read, and what was not delivered."""
@@ -269,16 +343,25 @@ class History:
                     (m.seq, m.sender_id, m.msg_type, m.status, m.mentions, m.quote is not None) for m in page.messages
                 ]
                 wanted = []
-                for e in chat.visible(one):
-                    named = () if e.recalled else e.mentions
-                    wanted.append((e.seq, e.sender, e.msg_type, int(e.recalled), named, chat.quoted(one, e)))
+                for e in chat.shown(one):
+                    named = () if e.recalled or e.expired else e.mentions
+                    status = 2 if e.expired else int(e.recalled)
+                    wanted.append((e.seq, e.sender, e.msg_type, status, named, chat.quoted(one, e)))
                 assert found == wanted
+                assert page.head_seq == (chat.last_visible(one) if chat.head else 0)
+                assert page.next_seq == page.head_seq + 1
                 texts = [msgspec.json.decode(m.content) for m in page.messages if not m.is_event]
-                assert texts == ["" if e.recalled else e.content for e in chat.visible(one) if e.countable]
+                assert texts == ["" if e.recalled or e.expired else e.content for e in chat.shown(one) if e.countable]
+                past = await self.core.conversations.history(one, name)
+                assert [m.seq for m in past.messages] == [e.seq for e in reversed(chat.shown(one))]
                 if chat.head:
                     missing |= {(name, seq) for seq in chat.undelivered(one)}
             offline = await self.core.conversations.offline(one)
             assert {(m.conversation_id, m.seq) for m in offline.messages} == missing
+            assert not offline.has_more
+            again, has_more = await self.core.conversations.resend(one)
+            assert {(m.conversation_id, m.seq) for m in again} == missing
+            assert not has_more
 
 
 def _numbers(entry: ConversationEntry) -> tuple[int, ...]:
@@ -322,5 +405,7 @@ def test_any_history_ends_where_a_recount_says(core_url: str, engine_name: str) 
 
         try:
             check()
+            report = runner.run(check_store(parse_store_url(core_url)))
+            assert report.counts == {}
         finally:
             runner.run(stack.aclose())

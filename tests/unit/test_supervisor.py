@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.waiting import until
 from nexo.errors import StartupError
 from nexo.supervisor import Supervisor
 
@@ -46,10 +47,12 @@ class Run:
         return [int(pid) for pid in file.read_text().split()] if file.exists() else []
 
     async def until(self, condition: Callable[[], object]) -> None:
-        async with asyncio.timeout(20):
-            while not condition():
-                assert not self.task.done(), self.task
-                await asyncio.sleep(0.01)
+        def is_so() -> bool:
+            met = bool(condition())
+            assert met or not self.task.done(), self.task
+            return met
+
+        await until(is_so)
 
     async def stop(self) -> int:
         self.supervisor.stop()

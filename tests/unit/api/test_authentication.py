@@ -88,3 +88,17 @@ async def test_anything_but_a_bearer_token_is_refused(header: bytes | None) -> N
     with pytest.raises(NexoError, match="unauthorized"):
         await authentication.session_of(header)
     assert accounts.read == []
+
+
+async def test_one_token_is_one_entry_however_it_is_written_and_its_size_is_fixed() -> None:
+    accounts, authentication = make("ann", max_tokens=100)
+    for spaces in range(1, 2000, 40):
+        header = b"Bearer" + b" " * spaces + b"ann" + b"\t" * spaces
+        assert (await authentication.session_of(header)).user_id == "ann"
+    assert accounts.read == ["ann"]
+    assert next(sample.value for sample in authentication.samples()) == 1
+    accounts.versions["b" * 4000] = 1
+    await authentication.session_of(b"Bearer " + b"b" * 4000)
+    assert max(map(len, authentication._genuine)) <= 32
+    with pytest.raises(NexoError, match="unauthorized"):
+        await authentication.session_of(b"Bearer " + b"c" * 5000)

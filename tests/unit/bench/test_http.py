@@ -8,10 +8,11 @@ from time import perf_counter
 
 import pytest
 
+from harness.waiting import until
 from nexo.bench.dialects import make_dialect
-from nexo.bench.http import Address, HttpConnection, header, with_body
+from nexo.bench.http import BenchHttpConnection, ServerAddress, header, with_body
 from nexo.bench.http_sender import HttpSender
-from nexo.bench.person import Stage, Target
+from nexo.bench.person import SendTarget, Stage
 from nexo.bench.plan import Plan, Scenario, completed
 from nexo.bench.track import Track
 
@@ -22,7 +23,7 @@ SECOND = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 3\r\ncontent-length:
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_answers_are_found_in_pieces_of_any_size(size: int) -> None:
     answers: list[tuple[int, bytes, bytes]] = []
-    connection = HttpConnection(lambda *answer: answers.append(answer), lambda: None)
+    connection = BenchHttpConnection(lambda *answer: answers.append(answer), lambda: None)
     for whole in (FIRST, SECOND, FIRST):  # one at a time, as they are asked for
         for start in range(0, len(whole), size):
             connection.data_received(whole[start : start + size])
@@ -32,7 +33,7 @@ def test_answers_are_found_in_pieces_of_any_size(size: int) -> None:
 
 
 def test_a_request_has_its_address_token_and_length() -> None:
-    head = Address("https://chat.example/nexo/").request_head("POST", "/msg/send", "secret")
+    head = ServerAddress("https://chat.example/nexo/").request_head("POST", "/msg/send", "secret")
     request = with_body(head, b"{}").decode()
     assert request.startswith("POST /nexo/msg/send HTTP/1.1\r\nHost: chat.example:443\r\n")
     assert "\r\nAuthorization: Bearer secret\r\n" in request
@@ -64,14 +65,12 @@ async def test_a_request_without_an_answer_is_sent_again_and_the_loss_is_counted
     async with listener:
         url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
         plan = completed(Plan(scenario=Scenario.http_send, urls=[url]))
-        stage = Stage(plan, make_dialect("envelope"), [Address(url)])
+        stage = Stage(plan, make_dialect("envelope"), [ServerAddress(url)])
         sender = HttpSender(stage, 0, "alice", "token")
-        target = Target(Track("si_alice:bob"), "bob", False, 0)
+        target = SendTarget(Track("si_alice:bob"), "bob", False, 0)
         for _ in range(3):  # the others wait in line
             sender.send(target, perf_counter())
-        async with asyncio.timeout(30):
-            while sender.pending:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await until(lambda: not sender.pending)
         sender.leave()
     assert stage.counts.saved == 3
     assert target.track.contiguous == 3

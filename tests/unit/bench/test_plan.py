@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from nexo.bench.capacity import Search, parse_objective
-from nexo.bench.plan import Plan, Scenario, check_plan, completed, divided
+from nexo.bench.capacity import CapacitySearch, parse_objective
+from nexo.bench.dialects import make_dialect
+from nexo.bench.plan import DialectName, Plan, Scenario, check_plan, completed, divided
 from nexo.bench.result import Trial
+from nexo.wire.registry import DIALECTS
 
 
 @pytest.mark.parametrize("scenario", Scenario)
@@ -15,6 +17,11 @@ def test_every_scenario_runs_with_its_defaults(scenario: Scenario) -> None:
     assert check_plan(plan) == []
     assert plan.people > 0
     assert plan.rate >= 0
+
+
+@pytest.mark.parametrize("name", DialectName)
+def test_every_dialect_of_a_plan_is_one_of_the_servers(name: DialectName) -> None:
+    assert make_dialect(name).subprotocol in DIALECTS
 
 
 def test_what_was_given_stays() -> None:
@@ -49,8 +56,8 @@ def test_the_parts_of_a_plan_add_up_to_it(scenario: Scenario, processes: int) ->
     assert len({part.seed for part in parts}) == len(parts)
 
 
-def search_of(capacity: float, start: float) -> Search:
-    search = Search(start)
+def search_of(capacity: float, start: float) -> CapacitySearch:
+    search = CapacitySearch(start)
     while (rate := search.next_rate) is not None:
         search.note(Trial(rate, rate, 10.0 if rate <= capacity else 90.0, rate <= capacity))
     return search
@@ -69,7 +76,7 @@ def test_nothing_holds_when_nothing_can() -> None:
 
 
 def test_the_search_ends_when_the_generator_is_the_limit() -> None:
-    search = Search(1000)
+    search = CapacitySearch(1000)
     search.note(Trial(1000, 1000, 5.0, True))
     search.note(Trial(2000, 1500, 99.0, False, was_generator=True))
     assert search.next_rate is None

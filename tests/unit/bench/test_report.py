@@ -7,14 +7,14 @@ from html.parser import HTMLParser
 
 import pytest
 
-from nexo.bench.capacity import Search
+from nexo.bench.capacity import CapacitySearch
 from nexo.bench.counts import Counts, Interval, Proof, WorkerResult
 from nexo.bench.histogram import Histogram
 from nexo.bench.plan import Plan, Scenario, completed
-from nexo.bench.plots import Line, bars, growth_plot, nice_step, number, time_plot
+from nexo.bench.plots import PlotLine, bars, growth_plot, nice_step, number, time_plot
 from nexo.bench.processes import Usage
 from nexo.bench.report import render
-from nexo.bench.result import Result, Server, Trial, assemble
+from nexo.bench.result import Result, ServerFacts, Trial, assemble
 from nexo.bench.watching import ServerPoint, growth_mib_per_min
 
 
@@ -37,7 +37,7 @@ def result_of(**counts: object) -> Result:
     usage = (Usage(0.0, 50 << 20), Usage(1.5, 60 << 20))
     life = [ServerPoint(i / 2, 0.5, 50 + i, {"nexo.db": 1.0 + i}, {"sends": 3.0}) for i in range(6)]
     return assemble(
-        plan, [part], Server(True, "SQLite", {}), seconds=3.0, usage=usage, has_histories=True, failures=[],
+        plan, [part], ServerFacts(True, "SQLite", {}), seconds=3.0, usage=usage, has_histories=True, failures=[],
         server_series=life,
     )  # fmt: skip
 
@@ -94,7 +94,7 @@ def test_a_red_run_says_why_and_what_servers_say_is_escaped() -> None:
 
 
 def test_the_trials_of_a_search_are_listed() -> None:
-    search = Search(100)
+    search = CapacitySearch(100)
     search.note(Trial(100, 100, 5.0, True))
     search.note(Trial(200, 150, 80.0, False, "p99 80.0 ms"))
     page = render(result_of(), search)
@@ -105,7 +105,9 @@ def test_the_trials_of_a_search_are_listed() -> None:
 def test_a_generator_that_is_too_busy_is_told() -> None:
     plan = completed(Plan(scenario=Scenario.single, seconds=1, warmup_s=0, urls=["http://here"]))
     part = WorkerResult(Counts(), Proof(), [Interval(), Interval()], histogram_of(1).packed(), 0.97, 1.0, 2)
-    result = assemble(plan, [part], Server(False, "", {}), seconds=1.0, usage=None, has_histories=True, failures=[])
+    result = assemble(
+        plan, [part], ServerFacts(False, "", {}), seconds=1.0, usage=None, has_histories=True, failures=[]
+    )
     assert result.generator.was_bottleneck
     assert "--processes" in result.generator.why
     assert not result.verdict.ok, "nothing was sent, nothing compared"
@@ -123,7 +125,7 @@ def test_numbers_on_an_axis_are_short() -> None:
 
 
 def test_a_line_is_broken_where_there_is_nothing_and_stays_inside() -> None:
-    plot = time_plot([0.0, 1.0, 2.0, 3.0], [Line("p99", [1.0, None, 3.0, 4.0], "p99")], "ms", 1.0, "x")
+    plot = time_plot([0.0, 1.0, 2.0, 3.0], [PlotLine("p99", [1.0, None, 3.0, 4.0], "p99")], "ms", 1.0, "x")
     path = re.search(r'class="line p99" d="([^"]+)"', plot)
     assert path is not None
     assert path.group(1).count("M") == 2
@@ -133,7 +135,7 @@ def test_a_line_is_broken_where_there_is_nothing_and_stays_inside() -> None:
 
 
 def test_growth_is_drawn_by_powers_of_ten() -> None:
-    plot = growth_plot([1, 10, 100], [Line("cost", [1.0, None, 2.0], "p50")], "µs", "x")
+    plot = growth_plot([1, 10, 100], [PlotLine("cost", [1.0, None, 2.0], "p50")], "µs", "x")
     places = [float(x) for x in re.findall(r'<text class="tick" x="([\d.]+)" y="252', plot)]
     assert places[1] - places[0] == pytest.approx(places[2] - places[1], abs=0.2)
     assert plot.count("<circle") == 2

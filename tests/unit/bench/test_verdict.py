@@ -9,19 +9,21 @@ import pytest
 
 from nexo.bench.counts import Counts, Proof
 from nexo.bench.numbering import client_msg_id_of, owner_of
-from nexo.bench.verdict import Acknowledged, Comparison, Expectation, Row, judge
+from nexo.bench.verdict import Acknowledged, Comparison, Expectation, StoredRow, judge
 
 SEED = 7
 NAME = "si_ann:ben"
 COUNT = 6
 
 
-def row(seq: int, person: int = 0, number: int | None = None) -> Row:
+def row(seq: int, person: int = 0, number: int | None = None) -> StoredRow:
     number = seq - 1 if number is None else number
-    return Row(seq, str(1000 + seq), client_msg_id_of(SEED, person, number), "ann" if person == 0 else "ben", 1, "hi")
+    return StoredRow(
+        seq, str(1000 + seq), client_msg_id_of(SEED, person, number), "ann" if person == 0 else "ben", 1, "hi"
+    )
 
 
-def history() -> list[Row]:
+def history() -> list[StoredRow]:
     return [row(seq) for seq in range(1, COUNT + 1)]
 
 
@@ -32,7 +34,7 @@ def expectation() -> Expectation:
     return Expectation(NAME, SEED, 0, told, set(), set())
 
 
-def findings(expected: Expectation, *histories: list[Row]) -> set[str]:
+def findings(expected: Expectation, *histories: list[StoredRow]) -> set[str]:
     proof = Proof()
     comparison = Comparison(expected, proof)
     for user_id, rows in zip(("ann", "ben"), histories, strict=False):
@@ -49,43 +51,43 @@ def test_histories_that_say_what_was_acknowledged_are_fine() -> None:
     assert (proof.conversations, proof.histories, proof.messages) == (1, 2, 2 * COUNT)
 
 
-def lose_one(rows: list[Row]) -> None:
+def lose_one(rows: list[StoredRow]) -> None:
     del rows[2]
 
 
-def lose_the_last(rows: list[Row]) -> None:
+def lose_the_last(rows: list[StoredRow]) -> None:
     rows.pop()
 
 
-def store_one_twice(rows: list[Row]) -> None:
+def store_one_twice(rows: list[StoredRow]) -> None:
     rows.append(row(COUNT + 1, number=3))
 
 
-def swap_two(rows: list[Row]) -> None:
+def swap_two(rows: list[StoredRow]) -> None:
     rows[1].client_msg_id, rows[2].client_msg_id = rows[2].client_msg_id, rows[1].client_msg_id
 
 
-def give_them_in_another_order(rows: list[Row]) -> None:
+def give_them_in_another_order(rows: list[StoredRow]) -> None:
     rows[1], rows[2] = rows[2], rows[1]
 
 
-def slip_one_in(rows: list[Row]) -> None:
-    rows.append(Row(COUNT + 1, "9999", "not-of-this-run", "mallory"))
+def slip_one_in(rows: list[StoredRow]) -> None:
+    rows.append(StoredRow(COUNT + 1, "9999", "not-of-this-run", "mallory"))
 
 
-def change_an_id(rows: list[Row]) -> None:
+def change_an_id(rows: list[StoredRow]) -> None:
     rows[0].server_msg_id = "5"
 
 
-def change_a_body(rows: list[Row]) -> None:
+def change_a_body(rows: list[StoredRow]) -> None:
     rows[0].content = "ho"
 
 
-def change_a_sender(rows: list[Row]) -> None:
+def change_a_sender(rows: list[StoredRow]) -> None:
     rows[0].sender_id = "ben"
 
 
-DAMAGES: dict[Callable[[list[Row]], None], set[str]] = {
+DAMAGES: dict[Callable[[list[StoredRow]], None], set[str]] = {
     lose_one: {"hole", "acknowledged and not stored"},
     lose_the_last: {"acknowledged and not stored"},
     store_one_twice: {"stored twice", "foreign", "sender's order"},
@@ -98,7 +100,7 @@ DAMAGES: dict[Callable[[list[Row]], None], set[str]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
-def test_damage_for_both_is_seen(damage: Callable[[list[Row]], None]) -> None:
+def test_damage_for_both_is_seen(damage: Callable[[list[StoredRow]], None]) -> None:
     one, other = history(), history()
     damage(one)
     damage(other)
@@ -106,7 +108,7 @@ def test_damage_for_both_is_seen(damage: Callable[[list[Row]], None]) -> None:
 
 
 @pytest.mark.parametrize("damage", [*DAMAGES, change_a_body], ids=lambda damage: damage.__name__)
-def test_damage_for_the_second_only_is_seen(damage: Callable[[list[Row]], None]) -> None:
+def test_damage_for_the_second_only_is_seen(damage: Callable[[list[StoredRow]], None]) -> None:
     damaged = history()
     damage(damaged)
     assert "histories differ" in findings(expectation(), history(), damaged)
@@ -135,7 +137,7 @@ def test_two_acknowledgements_of_one_place_are_seen() -> None:
 
 
 def test_events_belong_into_groups_only() -> None:
-    event = Row(1, "1001", None, "ann", 101)
+    event = StoredRow(1, "1001", None, "ann", 101)
     expected = Expectation("sg_g", SEED, 0, {}, set(), set(), is_group=True)
     assert findings(expected, [event]) == set()
     expected.is_group = False

@@ -5,27 +5,27 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nexo.bus.frames import FRAME_MAX_BYTES, Frame, FrameKind, decode_frame, encode_frame, split_payloads
+from nexo.bus.frames import FRAME_MAX_BYTES, BusFrame, FrameKind, decode_frame, encode_frame, split_payloads
 from nexo.bus.numbering import FORGET_S, Incoming, Outgoing, Seen
 
 DATA, BEAT, BYE = FrameKind.DATA, FrameKind.HEARTBEAT, FrameKind.GOODBYE
 
 
-def data(number: int) -> Frame:
-    return Frame(DATA, "a", number, [b"x"])
+def data(number: int) -> BusFrame:
+    return BusFrame(DATA, "a", number, [b"x"])
 
 
 def test_the_first_number_is_one_and_each_is_one_more() -> None:
     incoming, outgoing = Incoming(1), Outgoing()
     for _ in range(3):
         assert incoming.see(data(outgoing.take("b")), 0) == Seen(True)
-    assert incoming.see(Frame(BEAT, "a", outgoing.last("b")), 0) == Seen(False)
+    assert incoming.see(BusFrame(BEAT, "a", outgoing.last("b")), 0) == Seen(False)
 
 
 def test_another_first_number_is_a_loss() -> None:
     assert Incoming(1).see(data(2), 0).loss
-    assert Incoming(1).see(Frame(BEAT, "a", 1), 0).loss
-    assert Incoming(1).see(Frame(BYE, "a", 3), 0).loss
+    assert Incoming(1).see(BusFrame(BEAT, "a", 1), 0).loss
+    assert Incoming(1).see(BusFrame(BYE, "a", 3), 0).loss
 
 
 def test_what_could_not_be_published_takes_its_number_with_everybody() -> None:
@@ -62,7 +62,7 @@ def test_a_loss_is_told_by_the_next_sign_of_life_exactly_when_there_was_one(fate
             seen = incoming.see(frame, 0)
             delivered += seen.is_new
             told += bool(seen.loss)
-    told += bool(incoming.see(Frame(BEAT, "a", outgoing.last("b")), 0).loss)
+    told += bool(incoming.see(BusFrame(BEAT, "a", outgoing.last("b")), 0).loss)
     assert delivered == len(fates) - lost
     assert (told > 0) == (lost > 0)
 
@@ -70,21 +70,21 @@ def test_a_loss_is_told_by_the_next_sign_of_life_exactly_when_there_was_one(fate
 def test_silence_is_told_once_and_goodbye_ends_it() -> None:
     incoming = Incoming(1.0)
     incoming.expect("a", 0)  # known from others, never heard itself
-    incoming.see(Frame(BEAT, "b", 0), 0)
-    incoming.see(Frame(BYE, "c", 0), 0)
+    incoming.see(BusFrame(BEAT, "b", 0), 0)
+    incoming.see(BusFrame(BYE, "c", 0), 0)
     incoming.expect("c", 0.5)  # an old list still names it
     assert incoming.fallen_silent(1.0) == []
     assert incoming.fallen_silent(1.1) == ["a", "b"]
     assert incoming.fallen_silent(1.2) == []
     assert incoming.is_gone("a")
     assert incoming.is_gone("c")
-    incoming.see(Frame(BEAT, "a", 0), 1.3)
+    incoming.see(BusFrame(BEAT, "a", 0), 1.3)
     assert not incoming.is_gone("a")
 
 
 def test_nobody_is_silent_who_could_not_be_heard_for_another_reason() -> None:
     incoming = Incoming(1.0)
-    incoming.see(Frame(BEAT, "a", 0), 0)
+    incoming.see(BusFrame(BEAT, "a", 0), 0)
     incoming.pardon(5.0)
     assert incoming.fallen_silent(5.5) == []
     assert incoming.fallen_silent(6.1) == ["a"]
@@ -109,5 +109,5 @@ def test_payloads_are_divided_into_frames_without_losing_order(sizes: list[int])
 
 @given(st.lists(st.binary(max_size=50), max_size=5), st.integers(0, 1 << 60))
 def test_a_frame_is_read_as_it_was_written(payloads: list[bytes], number: int) -> None:
-    frame = Frame(DATA, "i_1", number, payloads)
+    frame = BusFrame(DATA, "i_1", number, payloads)
     assert decode_frame(encode_frame(frame)) == frame

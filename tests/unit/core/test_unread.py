@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+import sqlite3
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.people import a_conversation, a_member
-from nexo.core.unread import close_span, open_span, step_over_own, unread, unread_mentions
+from nexo.core.model import FIRST_EVENT, Conversation, Member, MsgType
+from nexo.core.unread import (
+    close_span,
+    countable_sql,
+    move_read,
+    open_span,
+    step_over_own,
+    unread,
+    unread_mentions,
+    unread_mentions_sql,
+    unread_sql,
+    visible_at_all,
+    visible_at_all_sql,
+    visible_countable,
+    visible_countable_sql,
+)
+from nexo.core.visibility import visible_head, visible_head_sql
 
 ME = "alice"
 # who sends (None: an event), and whether it is meant for all
@@ -59,3 +78,59 @@ def test_cursors_step_over_an_own_message_right_after_them_and_no_other() -> Non
     assert (member.delivered_seq, member.read_seq, member.own_above, member.read_countable) == (5, 5, 0, 5)
     step_over_own(member, 7, 7, at_all=False)
     assert (member.delivered_seq, member.read_seq, member.own_above) == (5, 5, 1)
+
+
+def test_reading_up_to_the_head_leaves_nothing_unread() -> None:
+    conversation = a_conversation(head_seq=9, countable=8, at_all_count=3)
+    member = a_member(read_seq=2, read_countable=2, own_above=2, last_own_seq=7, mention_unread=1, at_all_base=1)
+    assert (unread(member, conversation), unread_mentions(member, conversation)) == (4, 3)
+    move_read(member, 9, 8, own=2, deleted=0, mentions=1, at_alls=2)
+    assert member.read_seq == 9
+    assert (unread(member, conversation), unread_mentions(member, conversation)) == (0, 0)
+
+
+counts = st.integers(0, 2**40)
+MEMBER_COUNTS = ("read_countable", "own_above", "deleted_above", "mention_unread", "at_all_base")
+members = st.builds(
+    a_member,
+    **dict.fromkeys(MEMBER_COUNTS, counts),
+    **dict.fromkeys(("to_seq", "to_countable", "to_at_all"), st.none() | counts),
+)
+conversations = st.builds(a_conversation, **dict.fromkeys(("head_seq", "countable", "at_all_count"), counts))
+
+
+@given(members, conversations)
+def test_sql_computes_what_python_computes(member: Member, conversation: Conversation) -> None:
+    rules = [
+        (unread, unread_sql),
+        (unread_mentions, unread_mentions_sql),
+        (visible_countable, visible_countable_sql),
+        (visible_at_all, visible_at_all_sql),
+        (visible_head, visible_head_sql),
+    ]
+    database = sqlite3.connect(":memory:")
+    try:
+        for table, row in (("members", member), ("conversations", conversation)):
+            names = row.__struct_fields__
+            database.execute(f"CREATE TABLE {table} ({','.join(names)})")
+            values = [getattr(row, name) for name in names]
+            database.execute(f"INSERT INTO {table} VALUES ({','.join('?' * len(names))})", values)
+        expressions = ",".join(as_sql("x", "y") for _, as_sql in rules)
+        found = database.execute(f"SELECT {expressions} FROM members x JOIN conversations y ON y.id=x.conv").fetchone()
+    finally:
+        database.close()
+    assert found == tuple(rule(member, conversation) for rule, _ in rules)
+
+
+@pytest.mark.parametrize("alias", ["", "m"])
+def test_messages_count_and_events_do_not(alias: str) -> None:
+    database = sqlite3.connect(":memory:")
+    try:
+        kinds = [(int(kind), 0) for kind in MsgType]
+        counted = (int(MsgType.CALL), 1)  # the record of a missed call
+        database.execute("CREATE TABLE messages (msg_type,counted_event)")
+        database.executemany("INSERT INTO messages VALUES (?,?)", [*kinds, counted])
+        found = database.execute(f"SELECT * FROM messages {alias} WHERE {countable_sql(alias)}").fetchall()
+    finally:
+        database.close()
+    assert found == [*((kind, 0) for kind, _ in kinds if kind < FIRST_EVENT), counted]

@@ -7,16 +7,21 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from nexo.core import commands
+from nexo.core.commands import Send
+from nexo.core.limits import SendLimits
 from nexo.core.model import Draft, Kind, Session
 from nexo.errors import NexoError
 from nexo.gateway import connection as module
-from nexo.gateway import holds, rates
+from nexo.gateway import rate_limits, sends
 from nexo.gateway.connection import Connection
-from nexo.gateway.rates import Rules
+from nexo.gateway.rate_limits import Rules
+from nexo.ids import single_conversation_id
 from nexo.metrics.traffic import Traffic
-from nexo.wire.envelope import DIALECT
+from nexo.ports import Origin
+from nexo.wire.envelope.codec import DIALECT
+from nexo.wire.framing import text_frame
 
 
 class Clock:
@@ -27,7 +32,7 @@ class Clock:
         return self.now
 
 
-class Link:
+class FakeSocket:
     """Notes what is written; `unsent` of it is still to be taken."""
 
     def __init__(self) -> None:
@@ -65,24 +70,35 @@ class Link:
         self.reading = True
 
 
+class Sending:
+    """Takes every draft; the test decides it."""
+
+    gate = acceptor = None
+
+    def __init__(self) -> None:
+        self.submitted: list[tuple[str, Callable[[Any], None]]] = []
+
+    def draft(self, user_id: str, command: Send) -> Draft:
+        conversation_id = single_conversation_id(user_id, command.recv_id or "")
+        return Draft(user_id, command.client_msg_id, conversation_id, Kind.SINGLE, 1, '"hello"', b"")
+
+    def store(self, draft: Draft, origin: Origin) -> None:
+        self.submitted.append((draft.client_msg_id, origin.decided))
+
+
 class Host:
     def __init__(self) -> None:
         self.rules = Rules(0, 0, 0, 0, 65_536, 30_000)
         self.traffic = Traffic()
+        self.sending = Sending()
+        self.send_limits = SendLimits(0, 0)
+        self.touched: list[Connection] = []
 
-        self.submitted: list[tuple[str, Callable[[Any], None]]] = []
+    @property
+    def submitted(self) -> list[tuple[str, Callable[[Any], None]]]:
+        return self.sending.submitted
 
-    def touch(self, connection: Connection) -> None: ...
-
-    def draft(self, user_id: str, command: commands.Send) -> Draft:
-        name = command.place(user_id)
-        return Draft(user_id, command.client_msg_id, name, Kind.SINGLE, 1, json.dumps(command.content), b"")
-
-    def submit(self, connection: Connection, draft: Draft, answer: Callable[[Any], None]) -> None:
-        self.submitted.append((draft.client_msg_id, answer))
-
-    def charge_send(self, user_id: str) -> int:
-        return 0
+    def schedule_flush(self) -> None: ...
 
     def arrived(self, connection: Connection) -> None: ...
 
@@ -92,26 +108,28 @@ class Host:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    for each in (module, holds, rates):
+    for each in (module, sends, rate_limits):
         monkeypatch.setattr(each, "time", found)
     return found
 
 
 @pytest.fixture
-def opened(clock: Clock) -> tuple[Connection, Link]:
+def opened(clock: Clock) -> tuple[Connection, FakeSocket]:
     """A connection of ann's that is signed in."""
     host: Any = Host()
-    connection, link = Connection(host, DIALECT, "c1", "127.0.0.1"), Link()
+    connection, link = Connection(host, DIALECT, "c1", "127.0.0.1"), FakeSocket()
     connection.opened(link)
     connection.become(Session("sid", "ann", 5, "", 1))
     return connection, link
 
 
-def reasons(link: Link) -> list[str]:
+def reasons(link: FakeSocket) -> list[str]:
     return [frame["reason"] for frame in link.frames if frame["type"] == "ERROR"]
 
 
-def test_three_violations_in_ten_seconds_are_endured_for_ever(opened: tuple[Connection, Link], clock: Clock) -> None:
+def test_three_violations_in_ten_seconds_are_endured_for_ever(
+    opened: tuple[Connection, FakeSocket], clock: Clock
+) -> None:
     connection, link = opened
     for _ in range(20):
         for _ in range(3):
@@ -122,18 +140,18 @@ def test_three_violations_in_ten_seconds_are_endured_for_ever(opened: tuple[Conn
     assert link.closed_with is None
 
 
-def test_the_fourth_within_ten_seconds_closes(opened: tuple[Connection, Link], clock: Clock) -> None:
+def test_the_fourth_within_ten_seconds_closes(opened: tuple[Connection, FakeSocket], clock: Clock) -> None:
     connection, link = opened
     for _ in range(3):
         connection.text(b"{}")
         clock.now += 3.3
-    connection.binary()
+    connection.binary(b"{}")
     assert reasons(link) == ["missing_type"] * 3 + ["bad_json"]
     assert link.closed_with is not None
     assert link.closed_with[0] in range(4000, 4500)
 
 
-def test_pushes_that_do_not_fit_are_told_by_one_resync(opened: tuple[Connection, Link], clock: Clock) -> None:
+def test_pushes_that_do_not_fit_are_told_by_one_resync(opened: tuple[Connection, FakeSocket], clock: Clock) -> None:
     connection, link = opened
     connection.pause_writing()
     assert not link.reading
@@ -148,7 +166,7 @@ def test_pushes_that_do_not_fit_are_told_by_one_resync(opened: tuple[Connection,
 
 
 def test_there_is_at_most_one_resync_in_five_seconds_and_none_is_swallowed(
-    opened: tuple[Connection, Link], clock: Clock
+    opened: tuple[Connection, FakeSocket], clock: Clock
 ) -> None:
     connection, link = opened
     connection.resync("first")
@@ -167,8 +185,30 @@ def test_there_is_at_most_one_resync_in_five_seconds_and_none_is_swallowed(
     assert len(link.frames) == 2
 
 
+def test_a_resync_names_the_conversations_that_are_known_to_be_concerned(
+    opened: tuple[Connection, FakeSocket], clock: Clock
+) -> None:
+    connection, link = opened
+
+    def after(*resyncs: list[str]) -> list[str] | None:
+        """What the next RESYNC names; each of these comes too soon after another one."""
+        clock.now += 6
+        connection.resync("first")
+        for names in resyncs:
+            connection.resync("push_lost", conversation_ids=names)
+        clock.now += 6
+        connection.resync_if_due()
+        connection.flush()
+        return link.frames[-1].get("conversations")
+
+    assert after(["b"], ["a", "b"]) == ["a", "b"]
+    assert after(["a"], [], ["b"]) is None, "anything may be missing"
+    assert after([f"c{i}" for i in range(module.RESYNC_NAMES_MAX + 1)]) is None, "too many to name"
+    assert after(["a"]) == ["a"], "what was told before is not told again"
+
+
 def test_what_waits_for_sync_is_bounded_and_the_rest_is_told_by_resync(
-    opened: tuple[Connection, Link], clock: Clock
+    opened: tuple[Connection, FakeSocket], clock: Clock
 ) -> None:
     connection, link = opened
     connection.hold_pushes()
@@ -183,7 +223,7 @@ def test_what_waits_for_sync_is_bounded_and_the_rest_is_told_by_resync(
     assert kinds == ["X"] * module.HELD_MAX + ["RESYNC"]
 
 
-def test_what_was_taken_grows_although_more_is_added(opened: tuple[Connection, Link], clock: Clock) -> None:
+def test_what_was_taken_grows_although_more_is_added(opened: tuple[Connection, FakeSocket], clock: Clock) -> None:
     """Whether a slow client drains is not to be seen from what is buffered."""
     connection, link = opened
     connection.resync("x")
@@ -199,7 +239,23 @@ def test_what_was_taken_grows_although_more_is_added(opened: tuple[Connection, L
     assert connection.taken > before
 
 
-def test_a_goodbye_that_does_not_fit_is_a_reset(opened: tuple[Connection, Link], clock: Clock) -> None:
+def test_pushes_to_a_blocked_client_are_dropped_or_queued_as_configured(
+    opened: tuple[Connection, FakeSocket], clock: Clock
+) -> None:
+    connection, link = opened
+    frame = text_frame(b'{"type":"X"}')
+    connection.pause_writing()
+    assert not connection.push(frame), "backpressure.drop_when_unwritable, the default"
+    connection.host.rules = structs.replace(connection.host.rules, queued_bytes=100)
+    taken = 0
+    while connection.push(frame):
+        taken += len(frame)
+        connection.flush()
+        link.unsent = taken
+    assert 100 <= taken < 100 + len(frame), "and that is bounded too"
+
+
+def test_a_goodbye_that_does_not_fit_is_a_reset(opened: tuple[Connection, FakeSocket], clock: Clock) -> None:
     connection, link = opened
     connection.pause_writing()
     connection.drop("kicked")
@@ -207,7 +263,7 @@ def test_a_goodbye_that_does_not_fit_is_a_reset(opened: tuple[Connection, Link],
     assert link.closed_with is None
 
 
-def test_a_client_that_was_not_read_was_not_silent(opened: tuple[Connection, Link], clock: Clock) -> None:
+def test_a_client_that_was_not_read_was_not_silent(opened: tuple[Connection, FakeSocket], clock: Clock) -> None:
     connection, _ = opened
     connection.pause_writing()
     clock.now += 1000
@@ -220,7 +276,7 @@ def test_what_was_refused_at_the_door_stays_behind_what_was_taken_before_it_and_
 ) -> None:
     host: Any = Host()
     host.rules = Rules(1, 1, 0, 0, 65_536, 30_000)
-    connection, link = Connection(host, DIALECT, "c1", "127.0.0.1"), Link()
+    connection, link = Connection(host, DIALECT, "c1", "127.0.0.1"), FakeSocket()
     connection.opened(link)
     connection.become(Session("sid", "ann", 5, "", 1))
 
@@ -249,7 +305,7 @@ def test_what_was_refused_at_the_door_stays_behind_what_was_taken_before_it_and_
 def test_pings_and_fragments_are_bounded_like_acknowledgements(clock: Clock) -> None:
     host: Any = Host()
     host.rules = Rules(60, 120, 2000, 256, 65_536, 30_000)
-    connection, link = Connection(host, DIALECT, "c1", "127.0.0.1"), Link()
+    connection, link = Connection(host, DIALECT, "c1", "127.0.0.1"), FakeSocket()
     connection.opened(link)
     for _ in range(10):  # as many as may be, for ever
         link.extra_frames = 2000

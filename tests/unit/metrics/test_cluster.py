@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from harness.defects import raise_at, restarts
+from harness.waiting import loop_turns, until
+from nexo.background import Background
 from nexo.metrics import families as f
 from nexo.metrics.cluster import Cluster
 from nexo.metrics.families import Sample
@@ -24,17 +29,18 @@ async def test_an_instance_knows_the_others_by_name_and_only_what_the_page_shows
         return {name: text for name, text in board.items() if name != "own"}
 
     other = Cluster("b:2", lambda: samples(5), exchange)
-    other.start()
+    background = Background()
+    exchanging = background.serve("cluster_status", other.run)
     await asked.wait()
-    await other.stop()
+    await exchanging.stop()
     board["other"] = board.pop("own")
     board["strange"] = b'{"of": "another version"}'
     asked.clear()
     one = Cluster("a:1", lambda: samples(3), exchange)
-    one.start()
+    exchanging = background.serve("cluster_status", one.run)
     await asked.wait()
-    await asyncio.sleep(0)
-    await one.stop()
+    await loop_turns()
+    await exchanging.stop()
     found = one.samples()
     assert list(found) == ["a:1", "b:2"]
     assert len(found["a:1"]) == 4
@@ -43,3 +49,21 @@ async def test_an_instance_knows_the_others_by_name_and_only_what_the_page_shows
         ("nexo_users_online", ()),
         ("nexo_send_seconds", ()),
     }
+
+
+async def test_an_exchange_that_meets_a_defect_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = 0
+
+    async def exchange(status: bytes) -> dict[str, bytes]:
+        nonlocal calls
+        calls += 1
+        return {}
+
+    cluster = Cluster("a:1", lambda: samples(3), exchange)
+    raise_at(monkeypatch, cluster, "_read")
+    background = Background(pauses_s=(0.0,))
+    background.serve("cluster_status", cluster.run)
+    await until(lambda: calls == 2)
+    assert restarts(background, "cluster_status") == 1
+    assert list(background.failing()) == ["cluster_status"]
+    await background.stop()

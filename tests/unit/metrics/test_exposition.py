@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from nexo.metrics import families as f
 from nexo.metrics.exposition import Metrics, encode_snapshot, encode_text, merge_snapshots
-from nexo.metrics.families import FAMILIES, Kind, Sample
+from nexo.metrics.families import FAMILIES, MetricKind, Sample
 from nexo.metrics.measures import Buckets
 
 
@@ -94,9 +94,9 @@ def test_what_another_version_counts_differently_is_left_out_of_the_sum() -> Non
 def test_every_family_has_a_name_that_says_its_unit_and_a_meaning() -> None:
     for family in FAMILIES.values():
         assert family.name.startswith(("nexo_", "process_", "python_")), family.name
-        assert family.name.endswith("_total") is (family.kind is Kind.COUNTER), family.name
+        assert family.name.endswith("_total") is (family.kind is MetricKind.COUNTER), family.name
         assert family.meaning.endswith("."), family.name
-        if family.kind is Kind.HISTOGRAM:
+        if family.kind is MetricKind.HISTOGRAM:
             assert family.name.endswith(("_seconds", "_size")), family.name
 
 

@@ -11,6 +11,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from harness.store import make_config
+from harness.waiting import loop_turns
 from nexo.errors import NexoError
 from nexo.service.passwords import Passwords
 
@@ -84,15 +85,39 @@ async def test_too_many_at_once_are_refused(passwords: Passwords, monkeypatch: p
         return "hash"
 
     monkeypatch.setattr(PasswordHasher, "hash", waiting)
-    under_way = [asyncio.ensure_future(passwords.hash("password")) for _ in range(64)]
-    await asyncio.sleep(0)
-    assert passwords.waiting == 64
+    under_way = [asyncio.ensure_future(passwords.hash("password")) for _ in range(66)]  # two are computed
+    await loop_turns()
+    assert passwords.waiting == 66
     with pytest.raises(NexoError) as caught:
         await passwords.hash("password")
     assert (caught.value.name, caught.value.retry_after_ms) == ("server_busy", 1000)
     go_on.set()
     assert set(await asyncio.gather(*under_way)) == {"hash"}
     assert passwords.waiting == 0
+
+
+async def test_an_address_that_fills_the_queue_does_not_keep_others_out(
+    passwords: Passwords, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = threading.Semaphore(0)
+    order: list[str] = []
+
+    def waiting(_: PasswordHasher, password: str) -> str:
+        turns.acquire(timeout=10)
+        order.append(password)
+        return password
+
+    monkeypatch.setattr(PasswordHasher, "hash", waiting)
+    greedy = [asyncio.ensure_future(passwords.hash("greedy", "203.0.113.7")) for _ in range(66)]
+    await loop_turns(5)
+    honest = [asyncio.ensure_future(passwords.hash(f"honest {n}", f"198.51.100.{n}")) for n in range(12)]
+    await loop_turns(5)
+    assert sum(task.done() for task in greedy) == 12, "its last ones gave way"
+    turns.release(200)
+    assert await asyncio.gather(*honest) == [f"honest {n}" for n in range(12)]
+    assert max(order.index(f"honest {n}") for n in range(12)) < 20, "each waited for about one turn of the others"
+    results = await asyncio.gather(*greedy, return_exceptions=True)
+    assert [error.name for error in results if isinstance(error, NexoError)] == ["server_busy"] * 12
 
 
 @pytest.mark.parametrize("password", ["", "seven77", "x" * 129, "nul in it\0", "surrogate \ud800"])

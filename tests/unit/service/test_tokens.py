@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from nexo.core.model import Session
 from nexo.errors import NexoError
-from nexo.service.tokens import AccessTokens, SignedIn, hash_refresh_token, new_refresh_token
+from nexo.service.tokens import AccessTokens, TokenSession, hash_refresh_token, new_refresh_token
 
 SECRET = "a secret of the tests, which nobody else uses, long enough for HS512"
 NOW_MS = 1_800_000_000_500
@@ -90,7 +90,9 @@ def test_odd_tokens_are_refused(token: str) -> None:
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(), lambda inner: st.lists(inner)
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=6,
 )
 
 
@@ -116,10 +118,22 @@ def test_any_claims_of_ours_are_read_or_refused(claims: dict[str, Any]) -> None:
 def test_refresh_tokens_are_random_and_hashed() -> None:
     tokens = {new_refresh_token() for _ in range(100)}
     assert len(tokens) == 100
-    assert all(len(base64.urlsafe_b64decode(token + "=")) == 32 for token in tokens)
-    assert len({hash_refresh_token(token) for token in tokens}) == 100
+    families, rests = zip(*(token.split(".") for token in tokens), strict=True)
+    assert all(len(base64.urlsafe_b64decode(family + "==")) == 16 for family in families)
+    assert all(len(base64.urlsafe_b64decode(rest + "=")) == 32 for rest in rests)
+    assert len({hash_refresh_token(token).token for token in tokens}) == 100
+    assert len({hash_refresh_token(token).family for token in tokens}) == 100
+
+
+def test_a_refresh_token_is_of_the_family_of_its_predecessor() -> None:
+    first = new_refresh_token()
+    second = new_refresh_token(first)
+    assert hash_refresh_token(first).family == hash_refresh_token(second).family != ""
+    assert hash_refresh_token(first).token != hash_refresh_token(second).token
+    assert hash_refresh_token("a-token-without-a-family").family == ""
+    assert hash_refresh_token(new_refresh_token("a-token-without-a-family")).family != ""
 
 
 def test_the_printed_form_of_a_login_shows_no_token() -> None:
-    signed_in = SignedIn("ann", "access", "refresh", 1, 5, "tab")
+    signed_in = TokenSession("ann", "access", "refresh", 1, 5, "tab")
     assert repr(signed_in) == str(signed_in) == "SignedIn(user_id='ann', platform_id=5, expires_at=1)"

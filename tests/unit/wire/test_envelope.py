@@ -10,13 +10,19 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from nexo.core import commands, events
-from nexo.core.model import Head, Message, Page, Quote
+from nexo.core.message_events import bare
+from nexo.core.model import DraftText, Head, Message, Page, Quote, Reaction
 from nexo.core.shapes import is_important
 from nexo.errors import ERRORS, NexoError
+from nexo.ids import now_ms
 from nexo.wire.dialect import BadFrame
-from nexo.wire.envelope import DIALECT, Frame, Ref
+from nexo.wire.envelope.answers import EnvelopeRef
+from nexo.wire.envelope.calls import CALL_COMMANDS
+from nexo.wire.envelope.codec import DIALECT, EnvelopeCodec
+from nexo.wire.envelope.requests import EnvelopeFrame
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "envelope"
 
@@ -73,6 +79,7 @@ def test_a_golden_frame_that_is_no_command_is_refused_by_name(block: list[str]) 
 def test_every_type_of_a_client_has_a_golden_frame() -> None:
     seen = {json.loads(block[1])["type"] for block in blocks("client.txt")}
     assert seen == {
+        *CALL_COMMANDS,
         "AUTH",
         "REAUTH",
         "PING",
@@ -81,6 +88,9 @@ def test_every_type_of_a_client_has_a_golden_frame() -> None:
         "GROUP_CHAT",
         "ACK",
         "MESSAGE_REVOKE",
+        "MESSAGE_EDIT",
+        "REACT",
+        "PIN",
         "PULL",
         "SYNC",
         "RESEND",
@@ -106,10 +116,10 @@ def test_whoever_claims_to_be_somebody_else_is_refused(kind: str, field: str) ->
 
 
 # A value that no field takes, except those that take anything.
-ANYTHING = {"body", "extra", "senderId", "sendId", "sender_id", "send_id"}
+ANYTHING = {"body", "extra", "ts", "senderId", "sendId", "sender_id", "send_id"}
 
 
-@pytest.mark.parametrize("field", [name for name in Frame.__struct_encode_fields__ if name not in ANYTHING])
+@pytest.mark.parametrize("field", [name for name in EnvelopeFrame.__struct_encode_fields__ if name not in ANYTHING])
 def test_a_wrong_type_is_refused_by_the_error_that_names_the_field(field: str) -> None:
     wrong: Any = {"limit": "x", "msgType": "x", "on": "x"}.get(field, {"x": [None]})
     data = {"type": "PULL", "conversationId": "si_ann:ben", "clientMsgId": "c1"} | {field: wrong}
@@ -139,11 +149,13 @@ def test_a_wrong_type_is_refused_by_the_error_that_names_the_field(field: str) -
         "conversations": "bad_conversation_id",
         "subscribe": "bad_user_id",
         "on": "bad_request",
+        "emoji": "bad_emoji",
+        "expiresS": "bad_expires",
     }[field]
     assert error.name == expected
     assert refused.value.violation is (field == "type")
     if field not in ("clientMsgId",):
-        assert refused.value.ref == Ref("c1")
+        assert refused.value.ref == EnvelopeRef("c1")
 
 
 # -- from the server -----------------------------------------------------------------------------------------
@@ -167,14 +179,45 @@ QUOTING = Message(
 )
 EVENT = Message(5, None, GROUP, 1, "ann", 101, '{"group_id":"g_abcdefghijkl","name":"team","by":"ann"}', 1700000000002)
 RECALL = Message(6, None, SINGLE, 9, "ann", 100, '{"server_msg_id":"123","seq":7,"by":"ann"}', 1700000000003)
+EDIT = Message(
+    7,
+    None,
+    SINGLE,
+    10,
+    "ann",
+    110,
+    '{"server_msg_id":"123","seq":7,"edited_at":1700000000004,"by":"ann","content":"hi","mentions":["ben"]}',
+    1700000000004,
+    ("ben",),
+)
+REACTED = Message(
+    8,
+    None,
+    SINGLE,
+    11,
+    "ann",
+    111,
+    '{"server_msg_id":"123","seq":7,"reactions":[{"emoji":"👍","count":1}],'
+    '"added":[{"emoji":"👍","user_id":"ben"}],"removed":[]}',
+    1700000000005,
+)
+PIN = Message(9, None, SINGLE, 12, "ben", 112, '{"server_msg_id":"123","seq":7,"on":true,"by":"ben"}', 1700000000006)
+CHANGED = Message(
+    123, "c3", SINGLE, 7, "ann", 1, '"hi"', 1700000000000, edited_at=1700000000004, reactions=(Reaction("👍", 1, True),)
+)
+FORWARDED = Message(
+    124, "c4", SINGLE, 13, "ann", 1, '"hi"', 1700000000007, forwarded_from='{"sender_id":"cid","send_at":1600000000000}'
+)
 RECALLED = Message(123, "c3", SINGLE, 7, "ann", 1, '""', 1700000000000, status=1, recalled_at=1700000000003)
 HEAD = Head(SINGLE, 9, 1, 7, 8, 2)
+SET_HEAD = Head(SINGLE, 9, 1, 7, 8, 2, 3, True, 2, True, 1700000000000, True, 60, DraftText("I", "42"), Raw(b'{"k":1}'))
+NOW = 1700000000009
 BUSY = NexoError("server_busy", "Wait a little", retry_after_ms=250)
 
 
 class Told(NamedTuple):
     event: events.Event
-    ref: Ref | None = None
+    ref: EnvelopeRef | None = None
 
 
 TOLD: dict[str, Told] = {
@@ -183,12 +226,17 @@ TOLD: dict[str, Told] = {
     "AUTH_FAIL that may be tried again": Told(events.SignInFailed(BUSY)),
     "PONG": Told(events.Pinged()),
     "SYNC": Told(events.Synced([HEAD])),
+    "SYNC of a conversation with settings": Told(events.Synced([SET_HEAD])),
     "SYNC of nothing": Told(events.Synced([])),
     "SYNC with more to come": Told(events.Synced([HEAD], True, "abc")),
     "ACK saved": Told(events.Saved(TEXT)),
     "ACK saved, corrected by the filter": Told(events.Saved(TEXT, True)),
     "ACK accepted": Told(events.Accepted("c1", 42, SINGLE)),
-    "ACK revoked": Told(events.Recalled(123, SINGLE, 9), Ref("r1", "123")),
+    "ACK revoked": Told(events.Recalled(123, SINGLE, 9), EnvelopeRef("r1", "123")),
+    "ACK edited": Told(events.Edited(123, SINGLE, 10, 1700000000004), EnvelopeRef("e1", "123")),
+    "ACK edited, corrected by the filter": Told(events.Edited(123, SINGLE, 10, 1700000000004, '"***"')),
+    "ACK reacted": Told(events.Reacted(123, SINGLE, (Reaction("👍", 1, True),))),
+    "ACK pinned": Told(events.PinChanged(123, SINGLE, 12)),
     "ACK delivered": Told(events.Receipt("delivered", SINGLE, 42, 7, "ben")),
     "ACK read": Told(events.Receipt("read", SINGLE, 42, 7, "ben")),
     "ACK read, to the one who marked it": Told(events.MarkedRead(SINGLE, 7, 0)),
@@ -200,6 +248,14 @@ TOLD: dict[str, Told] = {
     "GROUP_EVENT": Told(events.Pushed(EVENT)),
     "MESSAGE_REVOKED": Told(events.Pushed(RECALL)),
     "MESSAGE_REVOKED, resent": Told(events.Pushed(RECALL, resend=True)),
+    "MESSAGE_EDITED": Told(events.Pushed(EDIT)),
+    "MESSAGE_EDITED that mentions the reader, resent": Told(events.Pushed(EDIT, important=True, resend=True)),
+    "MESSAGE_EDITED for one who may not see the message": Told(events.Pushed(bare(EDIT), quoted=False)),
+    "REACTIONS": Told(events.Pushed(REACTED)),
+    "REACTIONS for one who may not see the message": Told(events.Pushed(bare(REACTED), quoted=False)),
+    "PINNED": Told(events.Pushed(PIN)),
+    "SINGLE_CHAT, edited and with reactions": Told(events.Pushed(CHANGED)),
+    "SINGLE_CHAT, forwarded": Told(events.Pushed(FORWARDED)),
     "MESSAGE_WITHDRAWN": Told(events.Withdrawn(42, SINGLE, "blocked")),
     "PULL_OK": Told(events.Pulled(SINGLE, Page([RECALLED, RECALL], 9, 10, False))),
     "PULL_OK of nothing": Told(events.Pulled(SINGLE, Page([], 0, 1, False))),
@@ -209,11 +265,28 @@ TOLD: dict[str, Told] = {
     "HEADS": Told(events.HeadsChanged([(SINGLE, 9), (GROUP, 12)])),
     "RESYNC": Told(events.Resync("slow_consumer", 417)),
     "RESYNC of some": Told(events.Resync("push_lost", 417, [SINGLE])),
+    "DELETED": Told(events.Deleted(SINGLE, (42, 123), None, 3)),
+    "DELETED by clearing": Told(events.Deleted(SINGLE, (), 9, 4)),
     "TYPING": Told(events.IsTyping("ann", SINGLE, True)),
     "PRESENCE": Told(events.Presence([("ann", True, [1, 5]), ("ben", False, [])])),
+    "FRIEND_REQUEST": Told(events.ContactRequested(42, "ann", "it is me", 1700000000009)),
+    "FRIEND_DECISION": Told(events.ContactDecided(42, "ben", True, 1700000000009)),
+    "GROUP_JOIN_REQUEST": Told(events.JoinRequested("g_Team00000001", "ann", "let me in", 1700000000009)),
+    "CALL_INVITE_OK": Told(events.CallInvited(42, "c1")),
+    "CALL_INVITE": Told(events.CallRinging(call_id=42, user_id="ann", kind="video", sdp="v=0")),
+    "CALL_ACCEPT": Told(events.CallAccepted(call_id=42, user_id="ben", sdp="v=0")),
+    "CALL_ICE": Told(
+        events.CallSignaled(call_id=42, user_id="ben", fields={"candidate": "candidate:1", "sdp_m_line_index": 0})
+    ),
+    "CALL_END": Told(events.CallEnded(call_id=42, reason="ended", duration_ms=5000)),
+    "CALL_TIMEOUT": Told(events.CallTimedOut(call_id=42)),
+    "CALL_ERROR": Told(events.Failed(NexoError("busy")), EnvelopeRef("c1", None, True, "42")),
+    "ERROR of calls that are switched off": Told(
+        events.Failed(NexoError("not_implemented")), EnvelopeRef("c1", None, True, "42")
+    ),
     "ERROR out of the blue": Told(events.Failed(NexoError("kicked"))),
-    "ERROR that echoes": Told(events.Failed(NexoError("message_not_found")), Ref("c1", "42")),
-    "ERROR that may be tried again": Told(events.Failed(BUSY), Ref("c1")),
+    "ERROR that echoes": Told(events.Failed(NexoError("message_not_found")), EnvelopeRef("c1", "42")),
+    "ERROR that may be tried again": Told(events.Failed(BUSY), EnvelopeRef("c1")),
     "ERROR about a send that was accepted": Told(events.Failed(NexoError("blocked"), "c1")),
 }
 
@@ -222,7 +295,15 @@ TOLD: dict[str, Told] = {
 def test_an_event_is_its_golden_frame(block: list[str]) -> None:
     title, frame = block
     told = TOLD[title]
-    assert DIALECT.encode(told.event, told.ref).decode() == frame
+    assert EnvelopeCodec(lambda: NOW).encode(told.event, told.ref).decode() == frame
+
+
+@pytest.mark.parametrize("title", [title for title in TOLD if title.startswith(("ACK", "ERROR", "AUTH_FAIL"))])
+def test_every_error_and_acknowledgement_has_the_time_of_the_server(title: str) -> None:
+    told = TOLD[title]
+    before = now_ms()
+    ts = json.loads(DIALECT.encode(told.event, told.ref))["ts"]
+    assert ts == TEXT.send_at if isinstance(told.event, events.Saved) else before <= ts <= now_ms()
 
 
 def test_every_event_has_a_golden_frame_or_none_at_all() -> None:
@@ -235,13 +316,18 @@ def test_every_event_has_a_golden_frame_or_none_at_all() -> None:
         events.TokensIssued,
         events.Registered,
         events.OfflinePulled,
-        events.LastMessages,
+        events.LastMessagesListed,
         events.ConversationsListed,
         events.GroupShown,
+        events.GroupGlimpsed,
         events.GroupsListed,
         events.MembersListed,
         events.Joined,
         events.Invited,
+        events.ContactAsked,
+        events.ContactShown,
+        events.ContactsListed,
+        events.ContactRequestsListed,
     }
     assert DIALECT.encode(events.Done()) == b""
 
@@ -255,13 +341,15 @@ def test_a_dialect_has_nothing_to_remember_of_a_connection() -> None:
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
-    max_leaves=12,
+    max_leaves=6,
 )
 types = st.sampled_from(["CALL_X", "ERROR", "", *(json.loads(block[1])["type"] for block in blocks("client.txt"))])
-fields = st.sampled_from([name for name in Frame.__struct_encode_fields__ if name != "type"])
+fields = st.sampled_from([name for name in EnvelopeFrame.__struct_encode_fields__ if name != "type"])
 likely = st.sampled_from(["read", "42", "ann", "ben", "si_ann:ben", GROUP, 7, -1, 1 << 70, "7", True, [], ["ann"], {}])
 frames = st.builds(
-    lambda kind, rest: {"type": kind} | rest, types | json_values, st.dictionaries(fields, likely | json_values)
+    lambda kind, rest: {"type": kind} | rest,
+    types | json_values,
+    st.dictionaries(fields, likely | json_values, max_size=6),
 )
 
 
@@ -275,7 +363,7 @@ def check_decoding(data: bytes) -> None:
             bad = refused
         if bad is None:
             assert isinstance(command, get_args(commands.Command))
-            assert ref is None or isinstance(ref, Ref)
+            assert ref is None or isinstance(ref, EnvelopeRef)
         else:
             assert bad.error.name in ERRORS
             for event in (events.Failed(bad.error), events.SignInFailed(bad.error)):
