@@ -14,9 +14,12 @@ from nexo.config import parse_store_url
 from nexo.core.model import Draft
 from nexo.ids import IdGenerator, now_ms
 from nexo.store import rows
-from nexo.store.hot_sql import MysqlHot, PostgresHot, SqliteHot
-from nexo.store.sql import numbered, percent
-from nexo.store.sqlite import connect
+from nexo.store.engines.mysql.sql import percent
+from nexo.store.engines.mysql.statements import MysqlHot
+from nexo.store.engines.postgres.sql import numbered
+from nexo.store.engines.postgres.statements import PostgresHot
+from nexo.store.engines.sqlite.driver import connect
+from nexo.store.engines.sqlite.statements import SqliteHot
 
 C_HEAD, C_COUNTABLE, C_AT_ALL, C_LAST = (rows.CONVERSATION.index(name) for name in rows.CONVERSATION_SENT)
 M = [rows.MEMBER.index(name) for name in rows.MEMBER_SENT]
@@ -38,8 +41,8 @@ def number(
         member[M[0]] = member[M[1]] = member[M[4]] = seq
         member[M[2]] = row[C_COUNTABLE]
         messages.append(
-            (next(fresh), row[0], seq, draft.sender_id, draft.client_msg_id, draft.msg_type, draft.content,
-             draft.request_hash, None, None, None, row[C_LAST], row[C_COUNTABLE])
+            (next(fresh), draft.client_msg_id, seq, draft.sender_id, draft.msg_type, draft.content, row[C_LAST],
+             None, None, None, row[0], draft.request_hash, row[C_COUNTABLE])
         )  # fmt: skip
     grown = [(r[C_HEAD], r[C_COUNTABLE], r[C_AT_ALL], r[C_LAST], r[0]) for r in conversations.values()]
     stepped = [(*(m[i] for i in M), m[0], m[1]) for m in members.values()]
@@ -94,7 +97,7 @@ class BareMysql:
         await self._connection.ensure_closed()
 
     async def _rows(self, script: Any) -> Any:
-        """Run the statements of one of the hot scripts, whose result nobody needs."""
+        """Run the statements of one of the hot scripts, whose result is not needed."""
         cursor = self._connection.cursor()
         found: list[Any] = []
         result: Any = None
@@ -139,6 +142,7 @@ class BarePostgres:
     async def run(self, drafts: list[Draft], batch: int) -> None:
         hot = PostgresHot
         fetch = self._connection.fetch
+        store = numbered(hot._store.replace(f", {hot._noted}", ""))  # the bare loop writes no journal
         for start in range(0, len(drafts), batch):
             part = drafts[start : start + batch]
             await self._connection.execute("BEGIN")
@@ -151,7 +155,7 @@ class BarePostgres:
             found = await fetch(numbered(hot._member), [key[0] for key in keys], [key[1] for key in keys])
             members = {(row[0], row[1]): list(row) for row in found}
             parts = number(part, conversations, members, self._ids)
-            await fetch(numbered(hot._store), *(column for part_ in parts for column in zip(*part_, strict=True)))
+            await fetch(store, *(column for part_ in parts for column in zip(*part_, strict=True)))
             await self._connection.execute("COMMIT")
 
 

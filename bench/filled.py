@@ -21,11 +21,12 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from harness import servers
 from nexo import ids
+from nexo.background import Background
 from nexo.config import load, parse_store_url
 from nexo.store import migrate, rows
 from nexo.store.engine import Script, do, many
 from nexo.store.engine import rows as query
-from nexo.store.stores import Store
+from nexo.store.store import Store
 
 PEERS = 200  # conversations of the user who reads
 UNDELIVERED = 50  # in each of them
@@ -41,7 +42,7 @@ async def store_with(engine: str, messages: int) -> AsyncIterator[Store]:
             server = servers.mariadb() if engine == "mariadb" else servers.postgres()
             url = server.create_database()
         await migrate.upgrade(parse_store_url(url))
-        store = Store(load(env={}, flags={"store.url": url}))
+        store = Store(load(env={}, flags={"store.url": url}), Background())
         await store.open()
         try:
             await _fill(store, messages)
@@ -98,8 +99,8 @@ def _chats(store: Store, chats: list[tuple[str, str, int]], first: int, now: int
             )  # fmt: skip
         fresh = store.database.ids.take(count)
         values = [
-            (fresh[i], conv, i + 1, high, f"{source.getrandbits(96):024x}", 1, '"' + "x" * 100 + '"', b"0" * 16,
-             None, None, None, last - count + i, i + 1)
+            (fresh[i], f"{source.getrandbits(96):024x}", i + 1, high, 1, '"' + "x" * 100 + '"', last - count + i,
+             None, None, None, conv, b"0" * 16, i + 1)
             for i in range(count)
         ]  # fmt: skip
         if store.database.engine.name == "sqlite":
@@ -116,7 +117,7 @@ def _chats(store: Store, chats: list[tuple[str, str, int]], first: int, now: int
 async def fill_file(path: Path, messages: int) -> None:
     url = f"sqlite:///{path}"
     await migrate.upgrade(parse_store_url(url))
-    store = Store(load(env={}, flags={"store.url": url}))
+    store = Store(load(env={}, flags={"store.url": url}), Background())
     await store.open()
     try:
         await _fill(store, messages)

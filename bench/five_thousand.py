@@ -1,4 +1,4 @@
-"""The scenario of the seeds: 5,000 connections, 2,500 senders, one message each per 3 s, for 60 s.
+"""A steady load: 5,000 connections, 2,500 senders, one message each per 3 s, for 60 s.
 
     .venv/bin/python bench/five_thousand.py
     .venv/bin/python bench/five_thousand.py --pairs 500 --seconds 15

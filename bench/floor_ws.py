@@ -3,8 +3,8 @@
     .venv/bin/python bench/floor_ws.py                       PING and fan-out, floor and Nexo in turn
     .venv/bin/python bench/floor_ws.py --acts ping --subjects picows,websockets --rounds 4
 
-The server has one core to itself, this script another. The same clients, which only count frames, ask everybody in
-one run, because the machine's mood changes; CPU time per frame is steadier than frames per second.
+The server has one core to itself, this script another. The same clients, which only count frames, ask all servers in
+one run, because the speed of the machine varies; CPU time per frame is steadier than frames per second.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from load import call, register
-from nexo.bench.http import Address
+from nexo.bench.http import ServerAddress
 from nexo.bench.processes import usage_of
 from nexo.bench.server import own_server
 from nexo.bench.websocket import client_frame, upgrade_request
-from nexo.gateway.links import MAKERS, make_protocol
-from nexo.gateway.websocket import Accept, Limits, Link, Request, text_frame
+from nexo.transport.implementations import MAKERS, make_protocol
+from nexo.transport.websocket import Accept, Link, SocketLimits, UpgradeRequest
+from nexo.wire.framing import text_frame
 
 MESSAGE_BYTES = 200
 BODY = "x" * 100
@@ -61,7 +62,7 @@ class Pong(msgspec.Struct, tag_field="type", tag="PONG", rename="camel"):
 
 
 class Said(msgspec.Struct, tag_field="type", tag="GROUP_CHAT", rename="camel"):
-    """A group message as small as it can be told, in the length that Nexo's have."""
+    """A group message with the fewest fields, in the length that Nexo's have."""
 
     client_msg_id: str
     group_id: str
@@ -85,7 +86,7 @@ PING.body = "x" * (MESSAGE_BYTES - len(encode(PING)))
 
 class Answerer:
     """A peer as lean as can be: everything above it is the implementation's cost. What one read brought is
-    answered, or said to everybody, in one write per connection."""
+    answered, or sent to all connections, in one write per connection."""
 
     __slots__ = ("_answers", "_everybody", "_link", "_said")
 
@@ -115,7 +116,7 @@ class Answerer:
             for link in self._everybody:
                 link.write(joined)
 
-    def binary(self) -> None: ...
+    def binary(self, payload: bytes) -> None: ...
     def seen(self) -> None: ...
     def too_big(self, limit: int) -> None: ...
     def pause_writing(self) -> None: ...
@@ -129,7 +130,7 @@ class OpenGate:
     def __init__(self) -> None:
         self._everybody: list[Link] = []
 
-    def decide(self, request: Request) -> Accept:
+    def decide(self, request: UpgradeRequest) -> Accept:
         return Accept(Answerer(self._everybody))
 
 
@@ -140,7 +141,7 @@ def serve(implementation: str, port_fd: int) -> None:
     config = uvicorn.Config(
         cast(Any, no_http),
         http="httptools",
-        ws=make_protocol(implementation, OpenGate(), Limits()),
+        ws=make_protocol(implementation, OpenGate(), SocketLimits()),
         lifespan="off",
         log_config=None,
     )
@@ -148,13 +149,13 @@ def serve(implementation: str, port_fd: int) -> None:
         uvloop.run(uvicorn.Server(config).serve(sockets=[listener]))
 
 
-# -- those who ask ----------------------------------------------------------------------------------------------
+# -- the clients ----------------------------------------------------------------------------------------------
 
 
 class Listener(asyncio.Protocol):
     """Counts the frames that come and looks into none of them, once it is signed in."""
 
-    def __init__(self, tally: Tally, address: Address, token: str) -> None:
+    def __init__(self, tally: Tally, address: ServerAddress, token: str) -> None:
         self._tally = tally
         self._upgrade = upgrade_request(address, "/ws", "nexo.envelope.v1" if token else "")
         self._hello = client_frame(encode({"type": "AUTH", "token": token})) if token else b""
@@ -217,7 +218,7 @@ class Subject:
 
     def __init__(self, name: str, url: str, pid: int) -> None:
         self.name = name
-        self.address = Address(url)
+        self.address = ServerAddress(url)
         self.pid = pid
         self.tally = Tally()
         self.listeners: list[Listener] = []
@@ -262,7 +263,7 @@ class Subject:
             listener.transport.write(request * WINDOW)
 
     def _fan_out(self) -> None:
-        """The next message leaves when everybody has the one eight before it (its author has its answer)."""
+        """The next message leaves when all receivers have the one eight before it (its author has its answer)."""
         source, sent, begun = random.Random(os.urandom(8)), 0, self.tally.frames
         members = len(self.listeners)
 

@@ -5,7 +5,7 @@
     .venv/bin/python bench/growth.py --markdown docs/benchmarks.md
 
 Each figure becomes a plot in docs/images, `growth-<name>.svg`, and a line of docs/images/growth.json; what is not
-measured in a run stays as it was. SQLite unless said otherwise, servers on one core, medians.
+measured in a run stays as it was. SQLite unless stated otherwise, servers on one core, medians.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import uvloop
 
 import reads
 import store
-from nexo.bench.plots import HEIGHT, WIDTH, Line, growth_plot
+from nexo.bench.plots import HEIGHT, WIDTH, PlotLine, growth_plot
 from page import replace_part
 from target_rows import HERE, bench, script
 
@@ -50,7 +50,7 @@ def batch(short: bool) -> Found:
 
 
 def connections(short: bool) -> Found:
-    """Pairs that chat with one message under way each: the load is the same, whoever carries it."""
+    """Pairs that chat with one message under way each: the load is the same for any number of instances."""
     most = (resource.getrlimit(resource.RLIMIT_NOFILE)[1] - 500) // 1000 * 1000  # files that one process may open
     sizes = [100, 1000] if short else [100, 1000, 5000, min(20_000, most)]
     flags = "--rate 1000 --seconds 5 --pin --no-check --verify sample"
@@ -105,7 +105,7 @@ PLOTS: dict[str, tuple[str, Callable[[bool], Found]]] = {
 
 def svg(title: str, found: Found) -> str:
     xs, values, unit = found
-    lines = [Line(name, list(line), f"t{i}") for i, (name, line) in enumerate(values.items())]
+    lines = [PlotLine(name, list(line), f"t{i}") for i, (name, line) in enumerate(values.items())]
     plot = growth_plot(xs, lines, unit, title)
     legend = "".join(
         f'<circle class="t{i}" cx="{62 + 640 / len(lines) * i:.0f}" cy="{HEIGHT + 40}" r="4"/>'

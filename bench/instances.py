@@ -5,8 +5,8 @@
     .venv/bin/python bench/instances.py --markdown docs/benchmarks.md        # four minutes
 
 A full durable single chat per message (sent, committed, ACK saved, pushed, delivered ACK, cursor, receipt) on a
-server database. "alone" is one instance without Redis. With several instances there is "near", where everybody talks
-to somebody on the same instance and nothing crosses the bus, and "far", where every receiver is on another one than
+server database. "alone" is one instance without Redis. With several instances there is "near", where all users talk
+to a user on the same instance and nothing crosses the bus, and "far", where every receiver is on another one than
 the sender and each message crosses it twice, as a push and as a receipt. What "far" costs more than "near" is the
 bus. "near" and one instance differ by what each instance commits at once ("batch"): the more of them share the same
 load, the smaller the batches. "full" gives every instance the whole load, so that batches stay as large as with one.
@@ -14,7 +14,7 @@ load, the smaller the batches. "full" gives every instance the whole load, so th
 All arrangements run at the same time and are put under load in turns, so that whatever else the machine does hits
 them alike; figures are medians. The generator shares the machine with them, so on two cores throughput cannot grow
 with the number of instances: what counts is the processor time per message. The event loops are sampled as by
-`bench/stages.py`, which tells what of it is the bus.
+`bench/stages.py`, which shows the share of the bus.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ ARRANGEMENTS = {
 # Of the samples of an event loop: beginnings of `module:function`, the first that fits.
 BUS = "the bus: look up, publish, hear"
 PARTS = {
-    BUS: ("bus.", "gateway.elsewhere", "gateway.telegrams", "gateway.neighbours", "gateway.turns"),
+    BUS: ("bus.", "cluster.publisher", "cluster.messages", "cluster.listener", "cluster.seq_reorder"),
     "commit: queue, batch, database client": ("store.",),
     "connections, protocol, pushes, receipts": ("gateway.", "wire.", "service.", "core.", "ids", "metrics."),
     "event loop and the rest": ("",),

@@ -4,7 +4,7 @@ the store is copied to another engine, killed half-way, resumed and proven.
     .venv/bin/python bench/legacy.py                                   1,000,000 messages, SQLite → PostgreSQL → MariaDB
     .venv/bin/python bench/legacy.py --messages 100000 --to sqlite --then postgresql
 
-Every step is the real command in a process of its own; rates are rows per second of a stage, as it tells them.
+Every step is the real command in a process of its own; rates are rows per second of a stage, as it reports them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from harness import servers
 from harness.legacy import START, create_tables, write_rows
 from nexo.config import parse_store_url
-from nexo.store.transfer.links import Link, target_link
+from nexo.store.engines.transfer_connection import TransferConnection
+from nexo.store.transfer.connections import open_target
 
 NEXO = Path(sys.executable).with_name("nexo")
 LINE = re.compile(r"nexo: (.+): ([\d,]+) of ([\d,]+) \((\d+) %\)")
@@ -38,8 +39,8 @@ console = Console(width=110)
 
 
 async def make_past(url: str, messages: int, people: int, singles: int, groups: int) -> None:
-    async with target_link(parse_store_url(url)) as link:
-        await create_tables(link)
+    async with open_target(parse_store_url(url)) as connection:
+        await create_tables(connection)
         chosen = random.Random(1)
         users = list(range(1000, 1000 + people))
         pairs: dict[tuple[int, int], int] = {}
@@ -49,18 +50,20 @@ async def make_past(url: str, messages: int, people: int, singles: int, groups: 
         chats = [(1, chat, pair) for pair, chat in pairs.items()]
         chats += [(2, 500 + i, tuple(chosen.sample(users, 50))) for i in range(groups)]
         await write_rows(
-            link,
+            connection,
             {
                 "t_user": [(user, f"u{user}", None, f"Nick {user}", None, 1, START) for user in users],
                 "t_single_chat": [(chat, *pair, START) for pair, chat in pairs.items()],
                 "t_group": [(chat, f"Group {chat}", None, who[0], START) for kind, chat, who in chats if kind == 2],
             },
         )
-        last = await _write_messages(link, messages, chats, chosen)
-        await _write_members(link, chats, last, chosen)
+        last = await _write_messages(connection, messages, chats, chosen)
+        await _write_members(connection, chats, last, chosen)
 
 
-async def _write_messages(link: Link, messages: int, chats: list[Any], chosen: random.Random) -> int:
+async def _write_messages(
+    connection: TransferConnection, messages: int, chats: list[Any], chosen: random.Random
+) -> int:
     message_id, at = 10_000_000_000, START
     for start in range(0, messages, CHUNK):
         rows = []
@@ -74,11 +77,11 @@ async def _write_messages(link: Link, messages: int, chats: list[Any], chosen: r
             to = people[1 - people.index(sender)] if kind == 1 else None
             body = f"message {i} äöü 你好 {'x' * (i % 90)}"
             rows.append((message_id, kind, *place, sender, to, 1, body, status, f"{i:x}-{chat:x}", at))
-        await write_rows(link, {"t_message": rows})
+        await write_rows(connection, {"t_message": rows})
     return message_id
 
 
-async def _write_members(link: Link, chats: list[Any], last: int, chosen: random.Random) -> None:
+async def _write_members(connection: TransferConnection, chats: list[Any], last: int, chosen: random.Random) -> None:
     singles, groups = [], []
     for kind, chat, people in chats:
         for i, user in enumerate(people):
@@ -87,11 +90,11 @@ async def _write_members(link: Link, chats: list[Any], last: int, chosen: random
                 singles.append((len(singles), chat, user, delivered, delivered))
             else:
                 groups.append((len(groups), chat, user, 1 if i == 0 else 3, START, delivered, delivered))
-    await write_rows(link, {"t_single_chat_member": singles, "t_group_member": groups})
+    await write_rows(connection, {"t_single_chat_member": singles, "t_group_member": groups})
 
 
 def run(command: list[str], folder: Path, die_at: tuple[str, int] | None, table: Table) -> None:
-    """One life of a command; a row per stage it told of."""
+    """One life of a command; a row per stage it reported."""
     process = subprocess.Popen(
         [str(NEXO), *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder
     )

@@ -10,14 +10,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from nexo.bench.http import Address
-from nexo.bench.websocket import Connection, open_connection, upgrade_request
+from nexo.bench.http import ServerAddress
+from nexo.bench.websocket import BenchConnection, open_connection, upgrade_request
 
 
-class Client(Connection):
+class Client(BenchConnection):
     """One connection that signs in by itself. `heard` gets every text message behind that."""
 
-    def __init__(self, address: Address, token: str, heard: Callable[[Client, bytes], None], device: str) -> None:
+    def __init__(self, address: ServerAddress, token: str, heard: Callable[[Client, bytes], None], device: str) -> None:
         upgrade = upgrade_request(address, "/ws", "nexo.envelope.v1")
         super().__init__(upgrade, self._sign_in, self._wait, self._end)
         self._hello = json.dumps({"type": "AUTH", "token": token, "deviceId": device}).encode()
@@ -41,7 +41,7 @@ class Client(Connection):
 
 async def connect(port: int, token: str, on_text: Callable[[Client, bytes], None], device: str = "") -> Client:
     """Connect and sign in; returns after the first RESEND_DONE."""
-    address = Address(f"http://127.0.0.1:{port}")
+    address = ServerAddress(f"http://127.0.0.1:{port}")
     client = await open_connection(address, lambda: Client(address, token, on_text, device))
     assert isinstance(client, Client)
     await client.ready

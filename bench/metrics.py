@@ -3,7 +3,7 @@
     .venv/bin/python bench/metrics.py
 
 The same calls that the committer, the gateway and the receipts make for one message (taken, written with
-others, acknowledged to its sender, pushed to one receiver, whose ACK comes back), in a loop by themselves. For
+others, acknowledged to its sender, pushed to one receiver, whose ACK returns), in a loop by themselves. For
 comparison: the same with prometheus_client's own counters and histograms, and with nothing at all.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from nexo.metrics.exposition import encode_text
-from nexo.metrics.families import FAMILIES, Kind, Sample
+from nexo.metrics.families import FAMILIES, MetricKind, Sample
 from nexo.metrics.measures import SECONDS, Buckets, Tally
 from nexo.metrics.sending import SendMeter
 
@@ -87,7 +87,7 @@ def ns_per_message(work: Callable[[list[float]], None], batch: int) -> float:
 
 def scrape_ms() -> tuple[float, int]:
     samples = [
-        Sample(name, tuple("x" for _ in family.labels), Buckets() if family.kind is Kind.HISTOGRAM else 1.0)
+        Sample(name, tuple("x" for _ in family.labels), Buckets() if family.kind is MetricKind.HISTOGRAM else 1.0)
         for name, family in FAMILIES.items()
     ]
     samples += [Sample("nexo_script_seconds", (f"script{i}",), Buckets()) for i in range(60)]

@@ -24,7 +24,7 @@ from rich.table import Table
 
 from filled import PEERS, store_with
 from nexo import ids
-from nexo.store.stores import Store
+from nexo.store.store import Store
 
 console = Console(width=110)
 

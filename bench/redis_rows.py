@@ -5,7 +5,7 @@
 
 Instances on one private PostgreSQL and one private Redis, all on this machine; load and verdict are those of
 `nexo bench`, the two of each pair on different instances. R1: at 200 messages a second, Redis is measured alive and
-killed, alive and hanging, in turn; each time the breaker gets a while to open. What an outage adds is the median, over
+killed, alive and hanging, in turn; each time the breaker gets time to open. What an outage adds is the median, over
 the rounds, of its difference to the measurement just before.
 """
 
@@ -31,8 +31,8 @@ from harness.migrated import migrated_database
 from harness.servers import Redis
 from nexo.bench.plan import Plan, Scenario, completed
 from nexo.bench.processes import usage_of
-from nexo.bench.result import Result, Server
-from nexo.bench.run import Target, measure
+from nexo.bench.result import Result, ServerFacts
+from nexo.bench.run import TargetServer, measure
 
 OPEN = {
     "limits__acks_per_s": 0,
@@ -69,7 +69,9 @@ def load(urls: list[str], pids: list[int], *, without_redis: bool = False, **wha
         run_id=secrets.token_hex(3),
         **what,
     )
-    result = asyncio.run(measure(completed(plan), Target(Server(True, "postgresql", {}), pids), 1, lambda ticks: None))
+    result = asyncio.run(
+        measure(completed(plan), TargetServer(ServerFacts(True, "postgresql", {}), pids), 1, lambda ticks: None)
+    )
     reasons = [reason for reason in result.verdict.reasons if not (without_redis and "receipts" in reason)]
     if reasons:
         raise SystemExit(f"not accounted for: {reasons}")

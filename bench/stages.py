@@ -6,7 +6,7 @@
 
 The server runs under the load of row G4 and is interrupted after every millisecond of CPU time of its event loop; the
 innermost function of Nexo at that moment names the stage. What C code does (parser, sockets, JSON) belongs to the
-function that called it. Threads are told apart by the kernel. Sampling adds one or two per cent.
+function that called it. The kernel distinguishes threads. Sampling adds one or two per cent.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from typing import Any
 
 from nexo.bench.counts import Tick
 from nexo.bench.plan import Plan, Scenario, completed
-from nexo.bench.result import Server
-from nexo.bench.run import Target, measure
+from nexo.bench.result import ServerFacts
+from nexo.bench.run import TargetServer, measure
 from nexo.bench.server import own_server
 from nexo.bench.view import describe
 from nexo.cli import main as nexo
@@ -39,7 +39,7 @@ from page import replace_part
 
 EVERY_NS = 1_000_000
 
-# Work for others: it belongs to whoever called it.
+# Work for others: it belongs to its caller.
 SHARED = ("core.", "ids", "metrics.", "errors")
 # Only the client library of Redis uses these.
 STREAMS = ("asyncio.streams", "redis.")
@@ -48,14 +48,15 @@ CONNECTION = "gateway.connection:"
 STAGES: list[tuple[str, tuple[str, ...]]] = [
     (
         "receive: socket, WebSocket, dispatch",
-        ("gateway.picows_link", "gateway.links", "gateway.endpoint:message", "gateway.endpoint:_tell",
+        ("transport.picows_endpoint", "transport.implementations",
+         "transport.endpoint:message", "transport.endpoint:_tell",
          *(CONNECTION + name for name in ("text", "read_done", "seen", "_take", "_handle"))),
     ),
-    ("HTTP: route, check, answer", ("api.", "gateway.http_link")),
+    ("HTTP: route, check, answer", ("api.", "transport.http_connection")),
     (
         "encode ACK, push and receipt",
-        ("wire.envelope:_encode", "wire.envelope:encode", "wire.envelope:message_frame",
-         "gateway.websocket:text_frame"),
+        ("wire.envelope.answers", "wire.envelope.codec:encode",
+         "wire.framing"),
     ),
     ("decode a frame", ("wire.",)),
     (
@@ -65,22 +66,22 @@ STAGES: list[tuple[str, tuple[str, ...]]] = [
     ),
     (
         "queue it, hand batches to the writer and back",
-        ("store.committer", "store.sqlite", "store.engine", "store.stores:submit"),
+        ("store.committer", "store.engines.sqlite", "store.engine", "store.stores:submit"),
     ),
     (
         "acknowledge",
-        ("gateway.answers", "gateway.gateway:message_saved",
+        ("gateway.answer_order", "gateway.gateway:message_saved",
          *(CONNECTION + name for name in ("_answer", "answered", "_saved", "_settle"))),
     ),
     (
         "push: who is there",
-        ("gateway.pushing", "gateway.audiences", "gateway.hub", "gateway.elsewhere", "bus.", CONNECTION + "push"),
+        ("delivery.fanout", "delivery.audiences", "delivery.hub", "cluster.publisher", "bus.", CONNECTION + "push"),
     ),
     (
         "delivered ACK, cursor, receipt",
-        ("gateway.receipts", "store.cursors", "store.stores:advance", "gateway.watchers", CONNECTION + "_ack"),
+        ("delivery.receipts", "store.cursors", "store.stores:advance", "delivery.presence", CONNECTION + "_ack"),
     ),
-    ("write to the sockets", ("gateway.endpoint", CONNECTION + "flush", CONNECTION + "_write", CONNECTION + "_flush")),
+    ("write to the sockets", ("transport.endpoint", *(CONNECTION + name for name in ("flush", "_write", "_flush")))),
     ("everything else", ("",)),
 ]  # fmt: skip
 
@@ -174,7 +175,7 @@ def run(scenario: Scenario, pairs: int, window: int, seconds: float) -> dict[str
         with own_server(cores=set(cores[:1]), program=command) as server:
             plan.urls = [server.url]
             threads = Threads(server.pid, plan)
-            target = Target(Server(True, "sqlite", {}), [server.pid])
+            target = TargetServer(ServerFacts(True, "sqlite", {}), [server.pid])
             result = asyncio.run(measure(plan, target, 1, threads.watch, set(cores[1:]) or None))
         if not result.verdict.ok:
             raise SystemExit(f"not accounted for: {result.verdict.reasons}")

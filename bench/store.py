@@ -34,12 +34,13 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from bare import BARE_LOOPS
 from harness import servers
 from nexo import ids
+from nexo.background import Background
 from nexo.config import load, parse_store_url
 from nexo.core.model import Draft, Kind
 from nexo.store import migrate
 from nexo.store.conversations import create_singles
 from nexo.store.engine import Mode, Script, Stmt, do
-from nexo.store.stores import Store
+from nexo.store.store import Store
 
 BATCHES = (1, 32, 256, 1024)
 TARGET_BATCH = 512  # of rows S1 and S2
@@ -98,25 +99,36 @@ class Meter:
 async def run_committer(store: Store, load_: Load, count: int, in_flight: int) -> None:
     """Keep `in_flight` sends under way: each answer starts the next, as a pipelining client would."""
     done = asyncio.get_running_loop().create_future()
-    submit = store.committer.submit
-    started = answered = 0
-
-    def answer(outcome: Any) -> None:
-        nonlocal started, answered
-        if isinstance(outcome, Exception):
-            done.set_exception(outcome)
-            return
-        answered += 1
-        if started < count:
-            started += 1
-            submit(load_.draft(), answer)
-        elif answered == count:
-            done.set_result(None)
-
+    pipeline = Pipeline(store, load_, count, done)
     for _ in range(min(in_flight, count)):
-        started += 1
-        submit(load_.draft(), answer)
+        pipeline.submit()
     await done
+
+
+class Pipeline:
+    """The origin of all sends of one measurement."""
+
+    output = address = None
+
+    def __init__(self, store: Store, load_: Load, count: int, done: asyncio.Future[None]) -> None:
+        self._submit = store.committer.submit
+        self._load = load_
+        self._left = self._unanswered = count
+        self._done = done
+
+    def submit(self) -> None:
+        self._left -= 1
+        self._submit(self._load.draft(), self)
+
+    def decided(self, outcome: Any) -> None:
+        if isinstance(outcome, Exception):
+            self._done.set_exception(outcome)
+            return
+        self._unanswered -= 1
+        if self._left:
+            self.submit()
+        elif not self._unanswered:
+            self._done.set_result(None)
 
 
 @asynccontextmanager
@@ -130,7 +142,7 @@ async def opened(engine: str, people: int) -> AsyncIterator[tuple[Store, str, in
             server = servers.mariadb() if engine == "mariadb" else servers.postgres()
             url, pid = server.create_database(), server.pid
         await migrate.upgrade(parse_store_url(url))
-        store = Store(load(env={}, flags={"store.url": url}))
+        store = Store(load(env={}, flags={"store.url": url}), Background())
         await store.open()
         try:
             await store.database.write(lambda: add_people(people))
@@ -225,8 +237,10 @@ class RowCount:
         if mode is Mode.MANY:
             self.rows += len(params)
         elif sql.startswith("WITH"):
-            # one array per column: messages, conversations and members have 13, 5 and 9 columns
-            self.rows += len(params[0]) + len(params[13]) + len(params[18])
+            # one array per column: messages, conversations and members have 13, 5 and 9 columns; the journal has a text
+            self.rows += len(params[0]) + len(params[13]) + 1 + len(params[19])
+        elif sql.startswith("INSERT INTO journal"):
+            self.rows += 1
         elif sql.startswith("UPDATE ("):
             self.rows += sql.count("SELECT ")
         else:

@@ -1,13 +1,13 @@
-"""Measures the figures to reach, row by row, each with the command that anybody can repeat.
+"""Measures the figures to reach, row by row, each with a command to repeat it.
 
     .venv/bin/python bench/targets.py                                  all rows, about a quarter of an hour
     .venv/bin/python bench/targets.py --rows G4,G4b,H1 --quick
     .venv/bin/python bench/targets.py --markdown docs/benchmarks.md    and write them into the page
     .venv/bin/python bench/targets.py --rows S5 --ten-million          some minutes and 3 GB more
 
-Several rounds where the machine's mood matters: the median counts, the best is shown beside it. Beside every row
+Several rounds where the speed of the machine varies: the median counts, the best is shown beside it. Beside every row
 stands what else the machine did meanwhile; a row that was disturbed is worth another try. `--markdown` replaces the
-rows that were measured and leaves the others as they were.
+rows that were measured and leaves all other rows as they were.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def take(row: Row, scale: Scale) -> Recorded:
     with Surroundings() as around:
         try:
             found = row.measure(scale)
-        except Exception as error:  # one row that does not run does not stop the others
+        except Exception as error:  # one row that does not run does not stop the rest
             why = str(error) if isinstance(error, CouldNotMeasure) else f"{type(error).__name__}: {error}"
             found = Outcome("not measured: " + " ".join(why.split()), False, False, "")
     if scale.quick and row.quick_differs and found.command:
@@ -128,7 +128,7 @@ def facts() -> str:
 
 
 def write_markdown(page: Path, told: str, recorded: list[Recorded]) -> None:
-    """Into the part between the marks: new rows where there are new ones, the old ones elsewhere."""
+    """Into the part between the marks: new rows where there are new ones, else the old ones."""
     old = part(page, SCRIPT)
     lines = {number: line for line, number in re.findall(r"^(\| (\w+) \| .*)$", old, re.MULTILINE)}
     lines |= {one.number: one.markdown() for one in recorded}

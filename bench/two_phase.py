@@ -1,7 +1,7 @@
 """Two-phase acknowledgement: what it costs and what it brings. One PostgreSQL and one Redis, on this machine.
 
     .venv/bin/python bench/two_phase.py
-    .venv/bin/python bench/two_phase.py --loads seed --commits slow --seconds 10
+    .venv/bin/python bench/two_phase.py --loads target --commits slow --seconds 10
     .venv/bin/python bench/two_phase.py --markdown docs/two-phase.md    and write the table into the page
 
 Off, on, and on with copies delivered before they are saved; at a light load, at 833 messages a second from 2,500 of
@@ -31,8 +31,8 @@ from harness.postgres import Postgres
 from harness.servers import Redis
 from nexo.bench.histogram import Summary
 from nexo.bench.plan import Plan, Scenario, completed
-from nexo.bench.result import Result, Server
-from nexo.bench.run import Target, measure
+from nexo.bench.result import Result, ServerFacts
+from nexo.bench.run import TargetServer, measure
 from nexo.bench.server import own_server
 from page import replace_part
 
@@ -47,7 +47,7 @@ MODES: dict[str, dict[str, str]] = {
 }
 LOADS: dict[str, dict[str, Any]] = {
     "light": {"pairs": 20, "rate": 20.0},
-    "seed": {"pairs": 2500, "rate": 833.0},
+    "target": {"pairs": 2500, "rate": 833.0},
     "saturation": {"pairs": 60, "rate": 0.0, "window": 8},
 }
 COMMITS = {"healthy": 0, "slow": 20_000}  # µs that PostgreSQL adds
@@ -82,7 +82,7 @@ def run(url: str, redis: Redis, mode: str, load: str, seconds: float) -> Result:
     redis.flush()
     with own_server(url, {"redis.url": redis.url, "store.pool_size": "8", **MODES[mode]}) as server:
         plan.urls = [server.url]
-        target = Target(Server(own=True, store="postgresql", settings={}), [server.pid])
+        target = TargetServer(ServerFacts(own=True, store="postgresql", settings={}), [server.pid])
         result = asyncio.run(measure(plan, target, 1, lambda ticks: None))
         wrong = server.check_store()
     if wrong:
@@ -112,7 +112,7 @@ def _percentiles(summary: Summary) -> str:
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
-    """As docs/two-phase.md shows it. That a row is true is only told where one is not."""
+    """As docs/two-phase.md shows it. A row that is not proven is marked."""
     names = [name for name in rows[0] if name != "true" or any(found["true"] != "yes" for found in rows)]
     lines = [names, ["---"] * len(names), *([str(found[name]) for name in names] for found in rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

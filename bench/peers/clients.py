@@ -1,8 +1,8 @@
 """Three clients for the same load: Nexo, Socket.IO and XMPP. All of them are plain asyncio protocols.
 
-A client says `say(target, text)`, and is told by `on_stored` (the server answered that it keeps the message) and
-`on_text` (somebody's message arrived). XMPP servers do not answer a message: there, and only there, a place in the
-window becomes free when the receiver has it.
+A client sends with `say(target, text)` and is called at `on_stored` (the server answered that it keeps the message) and
+`on_text` (a message of another user arrived). XMPP servers do not answer a message: there, and only there, a place in
+the window becomes free when the receiver has it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, cast
 
 import msgspec
 
-from nexo.bench.http import Address
-from nexo.bench.websocket import Connection, open_connection, upgrade_request
+from nexo.bench.http import ServerAddress
+from nexo.bench.websocket import BenchConnection, open_connection, upgrade_request
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -47,7 +47,7 @@ class Client:
         raise NotImplementedError
 
     async def enter(self, room: str) -> None:
-        """Become one who gets what is said in the room."""
+        """Become a member that receives the messages of the room."""
 
     async def settle(self) -> None:
         """Until the server has worked through what this client sent, where that is not answered."""
@@ -65,14 +65,14 @@ class Client:
 
 class NexoClient(Client):
     """Envelope dialect. Messages of single chats are acknowledged `delivered` one by one; those of groups are not,
-    because nobody else in this comparison does, and Nexo's clients acknowledge them a few times a second."""
+    because no other server in this comparison does, and Nexo's clients acknowledge them a few times a second."""
 
     async def connect(self) -> None:
-        address = Address(f"http://127.0.0.1:{self.port}")
+        address = ServerAddress(f"http://127.0.0.1:{self.port}")
         upgrade = upgrade_request(address, "/ws", "nexo.envelope.v1")
 
-        def make() -> Connection:
-            self.connection = Connection(upgrade, self._opened, self._heard, ignore)
+        def make() -> BenchConnection:
+            self.connection = BenchConnection(upgrade, self._opened, self._heard, ignore)
             return self.connection
 
         await open_connection(address, make)
@@ -134,14 +134,14 @@ class SocketIoClient(Client):
     """Engine.IO 4 over WebSocket: 0 open, 2 ping, 3 pong, 40 connected, 42 event, 43 answer."""
 
     async def connect(self) -> None:
-        address = Address(f"http://127.0.0.1:{self.port}")
+        address = ServerAddress(f"http://127.0.0.1:{self.port}")
         upgrade = upgrade_request(address, "/socket.io/?EIO=4&transport=websocket", "none")
         upgrade = upgrade.replace(b"Sec-WebSocket-Protocol: none\r\n", b"")
         self._asked = 0
         self._catching_up = False
 
-        def make() -> Connection:
-            self.connection = Connection(upgrade, ignore, self._heard, ignore)
+        def make() -> BenchConnection:
+            self.connection = BenchConnection(upgrade, ignore, self._heard, ignore)
             return self.connection
 
         await open_connection(address, make)

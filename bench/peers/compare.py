@@ -108,7 +108,7 @@ async def durable(peer: Peer, seconds: float, pairs: int = 100, window: int = 8)
 
 
 async def room(peer: Peer, seconds: float, members: int = 500) -> dict[str, float]:
-    """Deliveries to everybody in one room; three messages are under way."""
+    """Deliveries to all members of one room; three messages are under way."""
     names = [f"rm{i}" for i in range(members)]
     tokens = await peer.sign_up(names)
     everybody = await clients_of(peer, names, tokens)
@@ -145,7 +145,7 @@ async def room(peer: Peer, seconds: float, members: int = 500) -> dict[str, floa
 
 
 async def missed(peer: Peer, seconds: float, count: int = 1000) -> dict[str, float]:
-    """Somebody who missed a thousand messages comes back; the median of five."""
+    """A client that missed a thousand messages reconnects; the median of five."""
     walls, cpus = [], []
     for turn in range(5):
         author, reader = f"ma{turn}", f"mr{turn}"
@@ -272,7 +272,7 @@ def measure(wanted: list[str], rows: list[str], seconds: float, work: Path) -> d
                 with KINDS[kind](database, work) as peer:
                     figures = results.setdefault(peer.name, {"durability": peer.durability})
                     figures |= uvloop.run(ACTS[row](peer, seconds))
-            except Exception as error:  # one that does not run does not stop the others
+            except Exception as error:  # one that does not run does not stop the rest
                 sys.stderr.write(f"{name} {row}: {type(error).__name__}: {error}\n")
             else:
                 sys.stderr.write(f"{name} {row}: {figures}\n")

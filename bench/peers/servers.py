@@ -63,7 +63,7 @@ class Peer:
         return dict.fromkeys(users, "")
 
     async def make_room(self, owner: Client, members: list[Client], name: str) -> str:
-        """A room that everybody is in."""
+        """A room with all users."""
         await owner.enter(name)
         for start in range(0, len(members), 50):
             await asyncio.gather(*(member.enter(name) for member in members[start : start + 50]))

@@ -1,4 +1,4 @@
-// Chat with somebody in a terminal. Usage: node terminal-chat.mjs URL USER PASSWORD PEER
+// Chat with a user in a terminal. Usage: node terminal-chat.mjs URL USER PASSWORD PEER
 import { createInterface } from "node:readline";
 import { NexoClient } from "nexo-im-client";
 import WebSocket from "ws";
@@ -22,7 +22,7 @@ for (const message of chat.messages) if (message.msgType < 100) console.log(line
 chat.markRead();
 
 client.on("message", ({ message, conversation }) => {
-  if (conversation !== chat) return console.log(`-- ${message.senderId} wrote to you elsewhere`);
+  if (conversation !== chat) return console.log(`-- ${message.senderId} wrote to you in another chat`);
   console.log(line(message));
   chat.markRead();
 });
@@ -38,6 +38,6 @@ input.on("line", (text) => {
   } else if (text !== "") chat.send(text);
 });
 input.on("close", async () => {
-  await Promise.allSettled(client.pending.map((sent) => sent.whenSaved()));
+  await client.flush(5000).catch((error) => console.log(`-- not sent: ${error.message}`));
   await client.close();
 });

@@ -8,7 +8,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from nexo.client import ClientError, FileStorage, NexoClient
+from nexo_client import ClientError, FileStorage, NexoClient
 
 
 def show(client: NexoClient, event) -> None:
@@ -51,8 +51,10 @@ async def main(url: str, user_id: str, password: str, other: str) -> None:
         async for line in read_lines():
             if line:
                 client.current.send(line)
-        waiting = [message.when_saved() for message in client.pending]
-        await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 5)
+        try:
+            await client.flush(5000)
+        except ClientError as error:
+            print(f"[not sent: {error}]", flush=True)
 
 
 if __name__ == "__main__":
