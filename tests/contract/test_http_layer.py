@@ -14,10 +14,10 @@ from structlog.testing import capture_logs
 
 from harness.api import PASSWORD, SECRET, Answer, Api, make_group, open_api, send
 from harness.migrated import migrated_database
-from nexo.api.call import Route
 from nexo.api.decoding import error_names
 from nexo.api.middleware import BODY_MAX_BYTES, LONG_BODIES
 from nexo.api.requests import Nothing
+from nexo.api.route import Route
 from nexo.api.routes import ROUTES
 from nexo.core.keys import SCOPES
 from nexo.errors import ERRORS, NexoError

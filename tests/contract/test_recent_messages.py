@@ -13,7 +13,7 @@ from nexo.assembly.core import Core
 from nexo.core.journal import JournalEntry, Place
 from nexo.core.model import Message
 from nexo.core.moderation import VersionCause
-from nexo.store import versions
+from nexo.store import message_versions
 from nexo.store.journal.sql_journal import SqlJournal
 
 PEOPLE = ("alice", "bob", "carol")
@@ -90,7 +90,7 @@ async def test_what_was_changed_and_has_a_version_is_read_back(core_url: str) ->
     async with open_test_core(core_url, PEOPLE) as core:
         place = await known_chat(core)
         sent = await say(core, "alice", "bob", content="before")
-        await core.store.database.write(lambda: versions.keep(sent, 1, "alice", VersionCause.EDIT))
+        await core.store.database.write(lambda: message_versions.keep(sent, 1, "alice", VersionCause.EDIT))
         await run(core, "UPDATE messages SET content=? WHERE server_msg_id=?", '"after"', sent.server_msg_id)
         (found,) = await read_all(core, place)
         assert isinstance(found.data, Message)

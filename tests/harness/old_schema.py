@@ -10,7 +10,7 @@ from sqlalchemy import Connection, MetaData, Table
 from nexo.config import StoreUrl
 from nexo.store import migrate
 from nexo.store.engines.registry import engine_kind
-from nexo.store.revisions import between
+from nexo.store.migration_names import between
 from nexo.store.schema_version import newest
 from nexo.store.transfer.progress_record import NOT_COPIED
 

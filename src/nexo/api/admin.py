@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from nexo.api import requests
-from nexo.api.call import Caller, Services
 from nexo.api.callers import is_administrator
+from nexo.api.route import Caller, Services
 from nexo.core.trace_shapes import TraceReply, trace_shape
 from nexo.errors import NexoError
 from nexo.metrics.live import SLOW_CANARY_S, Live

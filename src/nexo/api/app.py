@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from nexo.api import documentation
 from nexo.api.asgi import ASGIApp
 from nexo.api.authentication import Authentication
-from nexo.api.call import Online, Services
 from nexo.api.dispatch import Dispatch, Page
 from nexo.api.health import Canary, Expose, Health, Troubles
 from nexo.api.middleware import Edge
 from nexo.api.replies import Reply, page_reply
+from nexo.api.route import Online, Services
 from nexo.api.routes import ROUTES
 from nexo.background import Background
 from nexo.calls.calls import Calls

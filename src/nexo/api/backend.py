@@ -6,8 +6,8 @@ from msgspec import UNSET, Struct
 from msgspec.structs import asdict
 
 from nexo.api import backend_requests as requests
-from nexo.api.call import Caller, Services
 from nexo.api.requests import Nothing, given
+from nexo.api.route import Caller, Services
 from nexo.api.shapes import Empty, Users
 from nexo.core.audit import AuditEntry
 from nexo.core.profile_shapes import UserShape, user_shape

@@ -11,7 +11,7 @@ from nexo.api import (
     requests,
     shapes,
 )
-from nexo.api.call import Route, route
+from nexo.api.route import Route, route
 from nexo.service.password_resets import ResetCode
 from nexo.service.tokens import TokenSession
 

@@ -8,8 +8,8 @@ another key needs the scope `act` and names the user in `Nexo-User`.
 from __future__ import annotations
 
 from nexo.api.authentication import Authentication
-from nexo.api.call import NO_SESSION, Caller, Route, Services
 from nexo.api.middleware import Context
+from nexo.api.route import NO_SESSION, Caller, Route, Services
 from nexo.core.keys import ApiKey, is_key
 from nexo.core.model import Session, SessionOrigin
 from nexo.errors import NexoError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import UNSET, Struct, UnsetType
 
-from nexo.api.call import Caller, Route, Services, route
 from nexo.api.requests import Nothing, Paging, given
+from nexo.api.route import Caller, Route, Services, route
 from nexo.api.shapes import NextCursor
 from nexo.core.calls import CallShape, call_shape
 

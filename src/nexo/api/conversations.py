@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from nexo.api import requests
-from nexo.api.call import Caller, Services
 from nexo.api.requests import given
+from nexo.api.route import Caller, Services
 from nexo.api.shapes import (
     ClearedReply,
     ConversationShape,

@@ -9,11 +9,11 @@ from msgspec import Struct
 
 from nexo.api.asgi import ASGIApp, Receive, Scope, Send
 from nexo.api.authentication import Authentication
-from nexo.api.call import NO_SESSION, OPEN_PART, Caller, Route, Services
 from nexo.api.callers import Callers
 from nexo.api.decoding import Decode, body_decoder, find_client_msg_id, query_decoder
 from nexo.api.middleware import CONTEXT, Context
 from nexo.api.replies import Reply, data_reply, error_reply, send_reply
+from nexo.api.route import NO_SESSION, OPEN_PART, Caller, Route, Services
 from nexo.api.streams import StreamCall, StreamHandler
 from nexo.errors import NexoError
 

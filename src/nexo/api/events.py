@@ -6,8 +6,8 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from nexo.api.call import Caller, Services
 from nexo.api.requests import ApiRequest, form
+from nexo.api.route import Caller, Services
 from nexo.core.entry_shapes import EventShape, event_shape
 from nexo.core.journal import check_types
 from nexo.errors import NexoError

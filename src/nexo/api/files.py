@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from nexo.api import downloads, requests, shapes, tus
-from nexo.api.call import Route, route_of_stream
 from nexo.api.multipart import FRAMING_MAX_BYTES, FormReader, boundary_of, file_name_of
 from nexo.api.replies import Reply, data_reply
+from nexo.api.route import Route, route_of_stream
 from nexo.api.streams import StreamCall
 from nexo.core.files import FileShape, file_shape
 from nexo.errors import NexoError

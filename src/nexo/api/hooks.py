@@ -6,8 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field, structs
 
-from nexo.api.call import Caller, Services
 from nexo.api.requests import ApiRequest, Nothing, form
+from nexo.api.route import Caller, Services
 from nexo.api.shapes import Empty
 from nexo.core.hooks import Hook
 from nexo.service.hooks import HookTrial

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from nexo.api import requests
-from nexo.api.call import Caller, Services
 from nexo.api.requests import given
+from nexo.api.route import Caller, Services
 from nexo.api.shapes import (
     ForwardedReply,
     GivenReactionShape,

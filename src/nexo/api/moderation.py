@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Raw, Struct
 
 from nexo.api import backend_requests as requests
-from nexo.api.call import Caller, Services
 from nexo.api.requests import Nothing, given
+from nexo.api.route import Caller, Services
 from nexo.api.shapes import Empty, RecalledReply, recalled_shape
 from nexo.core.moderation import CAUSE_NAMES, MessageVersion, VersionCause
 from nexo.core.shapes import MessageShape, message_shape

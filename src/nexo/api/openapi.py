@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from nexo import __version__
-from nexo.api.call import OPEN_PART, Route
 from nexo.api.replies import ErrorBody, FileReply
 from nexo.api.requests import Nothing
+from nexo.api.route import OPEN_PART, Route
 from nexo.api.routes import errors_of
 from nexo.core.shapes import SentShape
 from nexo.errors import ERRORS, ErrorRow

@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec import Struct
 
 from nexo.api import people_requests as requests
-from nexo.api.call import Caller, Services
 from nexo.api.replies import FileReply
 from nexo.api.requests import Nothing, OtherUser, OwnMemberRequest, Paging, WhichGroup, given
+from nexo.api.route import Caller, Services
 from nexo.api.shapes import Empty, NextCursor
 from nexo.core.people import EXPORT_NAMES, Contact, ContactChange, Export, ExportStatus, GroupLink, LinkView
 from nexo.core.profile_shapes import MemberShape, member_shape

@@ -9,10 +9,10 @@ from nexo.api import (
     requests,
     shapes,
 )
-from nexo.api.call import Route, route
 from nexo.api.calls import CALL_ROUTES
 from nexo.api.push import PUSH_ROUTES
 from nexo.api.replies import FileReply
+from nexo.api.route import Route, route
 from nexo.core.people import Contact, LinkView
 from nexo.core.profile_shapes import MemberShape
 

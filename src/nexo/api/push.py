@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from nexo.api.call import Caller, Route, Services, route
 from nexo.api.requests import ApiRequest, DeviceId, Nothing, form, given
+from nexo.api.route import Caller, Route, Services, route
 from nexo.core.push import KINDS
 
 Kind = Annotated[str, form(enum=list(KINDS))]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from nexo.api import people_requests as requests
-from nexo.api.call import Caller, Services
 from nexo.api.requests import given
+from nexo.api.route import Caller, Services
 from nexo.api.shapes import Empty
 from nexo.core.people import MessageReport
 from nexo.core.shapes import MessageShape, message_shape

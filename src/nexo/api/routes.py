@@ -19,10 +19,10 @@ from nexo.api import (
     users,
 )
 from nexo.api.backend_routes import BACKEND_ROUTES
-from nexo.api.call import Route, route
 from nexo.api.decoding import shape_errors
 from nexo.api.files import FILE_ROUTES
 from nexo.api.people_routes import PEOPLE_ROUTES
+from nexo.api.route import Route, route
 from nexo.core.model import Receipts
 from nexo.core.profile_shapes import GroupShape, UserShape
 from nexo.core.shapes import EditedShape, SentShape

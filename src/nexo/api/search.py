@@ -6,8 +6,8 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from nexo.api.call import Caller, Services
 from nexo.api.requests import ApiRequest, ConversationId, Cursor, Seq, UserId, form, given
+from nexo.api.route import Caller, Services
 from nexo.api.shapes import NextCursor
 from nexo.core.search_index import SearchFilter
 from nexo.core.search_text import KIND_NAMES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from nexo.api import requests
-from nexo.api.call import Caller, Services
+from nexo.api.route import Caller, Services
 
 
 class Alive(Struct):

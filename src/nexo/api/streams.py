@@ -8,9 +8,9 @@ from urllib.parse import parse_qsl
 from msgspec import Struct
 
 from nexo.api.asgi import Receive, Scope, Send
-from nexo.api.call import Caller, Services
 from nexo.api.middleware import CONTEXT, Context
 from nexo.api.replies import Reply
+from nexo.api.route import Caller, Services
 from nexo.errors import NexoError
 from nexo.files.uploads import BodyCut
 

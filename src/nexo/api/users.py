@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from nexo.api import requests
-from nexo.api.call import Caller, Services
+from nexo.api.route import Caller, Services
 from nexo.api.shapes import Empty, UserIds, UserOnline, Users, UsersOnline
 from nexo.core.people import LAST_SEEN_NAMES
 from nexo.core.profile_shapes import PrivacyShape, UserShape, user_shape

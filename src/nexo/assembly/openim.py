@@ -10,11 +10,11 @@ from nexo.api.asgi import ASGIApp
 from nexo.api.authentication import Authentication
 from nexo.assembly.messaging import Messaging
 from nexo.metrics.exposition import Metrics
-from nexo.openim.call import Facade
 from nexo.openim.directory import Directory
 from nexo.openim.http import OpenimApi
 from nexo.openim.lists import Lists
 from nexo.openim.notices import OpenimNotices
+from nexo.openim.request import Facade
 from nexo.openim.tips import Tips
 from nexo.service.actions import Actions
 from nexo.service.backend import Backend

@@ -8,7 +8,7 @@ from time import perf_counter
 
 import msgspec
 
-from nexo.bench.calls import TRIES, TRIES_OVER_RESTARTS, HttpCaller, few_at_a_time
+from nexo.bench.api_requests import TRIES, TRIES_OVER_RESTARTS, HttpCaller, few_at_a_time
 from nexo.bench.counts import Proof
 from nexo.bench.http_sender import HttpSender
 from nexo.bench.numbering import client_msg_id_of

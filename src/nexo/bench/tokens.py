@@ -7,7 +7,7 @@ import time
 
 import msgspec
 
-from nexo.bench.calls import HttpCaller
+from nexo.bench.api_requests import HttpCaller
 from nexo.bench.person import Person, Stage
 
 AT_SHARE = 0.6  # of a token's life

@@ -11,7 +11,7 @@ from time import perf_counter
 
 import msgspec
 
-from nexo.bench.calls import HttpCaller
+from nexo.bench.api_requests import HttpCaller
 from nexo.bench.http import ServerAddress
 from nexo.bench.processes import usage_of
 

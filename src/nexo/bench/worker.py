@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import uvloop
 
-from nexo.bench.calls import Refused
+from nexo.bench.api_requests import Refused
 from nexo.bench.counts import Tick, WorkerReport, WorkerResult
 from nexo.bench.crowd import Crowd
 from nexo.bench.dialects import make_dialect

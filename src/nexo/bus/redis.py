@@ -20,7 +20,7 @@ from redis.exceptions import RedisError
 
 from nexo.background import Background, Running
 from nexo.bus.frames import BusFrame, FrameKind, decode_frame, encode_frame, split_payloads
-from nexo.bus.numbering import Incoming, Outgoing
+from nexo.bus.loss_detection import Incoming, Outgoing
 from nexo.bus.redis_client import BusDown, RedisClient, RedisCommand, Script, end_tasks
 from nexo.bus.redis_presence import RedisPresence
 from nexo.config import Config, RedisUrl

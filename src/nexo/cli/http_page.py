@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from nexo.api.call import OPEN_PART, Route
 from nexo.api.decoding import shape_errors
 from nexo.api.openapi import caller_of, make_document
 from nexo.api.replies import FileReply
 from nexo.api.requests import Nothing
+from nexo.api.route import OPEN_PART, Route
 from nexo.api.routes import ROUTES, errors_of
 from nexo.core.shapes import SentShape
 

@@ -8,7 +8,7 @@ from nexo.cli.output import ConfigFile, DataDir, Json, load_config, print_json, 
 from nexo.config import resolve_store_url
 from nexo.store import migrate as store_migrate
 from nexo.store.failures import startup_errors
-from nexo.store.revisions import between
+from nexo.store.migration_names import between
 
 app = typer.Typer(add_completion=False)
 

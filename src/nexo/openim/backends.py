@@ -16,7 +16,7 @@ from msgspec import UNSET
 from nexo.core.keys import is_key
 from nexo.errors import NexoError
 from nexo.ids import now_ms
-from nexo.openim.call import Call, Handler, plain
+from nexo.openim.request import Call, Handler, plain
 from nexo.openim.shapes import user_info
 
 ADMIN = "nexo_openim_admin"  # how an admin token begins

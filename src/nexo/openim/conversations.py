@@ -8,8 +8,8 @@ from typing import Any
 from nexo.core.numbering import NumberHead
 from nexo.errors import NexoError
 from nexo.openim import shapes
-from nexo.openim.call import Call, Handler, plain
 from nexo.openim.lists import CONVERSATIONS, changed_shape
+from nexo.openim.request import Call, Handler, plain
 from nexo.wire.openim import tables
 from nexo.wire.openim.names import name_of, read_name
 from nexo.wire.openim.protobuf import decode, encode

@@ -8,8 +8,8 @@ from nexo.core.model import Group, GroupGlimpse, JoinRequest, User
 from nexo.errors import NexoError
 from nexo.ids import now_ms
 from nexo.openim import shapes, tips
-from nexo.openim.call import Call, Handler, plain
 from nexo.openim.lists import GROUPS, ListedMember, changed_shape
+from nexo.openim.request import Call, Handler, plain
 from nexo.openim.users import own_address
 
 GROUPS_AT_ONCE = 500

@@ -10,15 +10,15 @@ import structlog
 
 from nexo.api.asgi import Receive, Scope, Send
 from nexo.api.authentication import Authentication
-from nexo.api.call import NO_SESSION
 from nexo.api.middleware import CONTEXT, Context
 from nexo.api.replies import Reply, send_reply
+from nexo.api.route import NO_SESSION
 from nexo.core.addresses import address_of
 from nexo.core.keys import is_key
 from nexo.core.model import Session
 from nexo.errors import NexoError
 from nexo.openim import backends, conversations, groups, messages, objects, users
-from nexo.openim.call import Call, Facade, Handler
+from nexo.openim.request import Call, Facade, Handler
 from nexo.wire.openim.errors import encode_outcome
 
 log = structlog.get_logger()

@@ -6,8 +6,8 @@ from typing import Any
 
 from nexo.errors import NexoError
 from nexo.ids import now_ms
-from nexo.openim.call import Call, Handler
 from nexo.openim.conversations import conversation_of
+from nexo.openim.request import Call, Handler
 from nexo.wire.openim.names import name_of, read_name
 
 

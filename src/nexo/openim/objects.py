@@ -18,7 +18,7 @@ from nexo.core.files import ADDRESS, is_file_id
 from nexo.core.model import Session
 from nexo.errors import NexoError
 from nexo.files.uploads import BodyCut, UploadBusy, WrongOffset
-from nexo.openim.call import Call, Facade, Handler
+from nexo.openim.request import Call, Facade, Handler
 
 UPLOADS = "/object/upload/"
 

@@ -11,9 +11,9 @@ from nexo.core.people import ContactRequest
 from nexo.errors import NexoError
 from nexo.ids import is_user_id, now_ms
 from nexo.openim import shapes, tips
-from nexo.openim.call import Call, Handler, plain
 from nexo.openim.lists import FRIENDS, changed_shape
 from nexo.openim.notices import friend_added
+from nexo.openim.request import Call, Handler, plain
 from nexo.wire.openim.content import file_in
 
 

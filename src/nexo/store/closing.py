@@ -23,9 +23,9 @@ from nexo.store.conversations import append_event, lock_conversation, lock_membe
 from nexo.store.engine import NOW, Script, do
 from nexo.store.engine import rows as query
 from nexo.store.files.uses import set_avatar
-from nexo.store.group_members import member_subject
 from nexo.store.groups import Change, close_membership
 from nexo.store.journal import writing
+from nexo.store.own_membership import member_subject
 from nexo.store.push.targets import forget_targets
 from nexo.store.sql import Sql
 

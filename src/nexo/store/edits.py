@@ -13,7 +13,7 @@ from nexo.core.visibility import is_visible
 from nexo.errors import NexoError
 from nexo.ids import AT_ALL
 from nexo.ports import EditResult, MessageEdit, MessageEvent
-from nexo.store import rows, versions
+from nexo.store import message_versions, rows
 from nexo.store.conversations import append_quiet, lock_members, read_ranges
 from nexo.store.engine import NOW, Script, do, many
 from nexo.store.engine import rows as query
@@ -49,7 +49,7 @@ def edit(sql: Sql, wanted: MessageEdit, event_id: int, window_s: int, retention_
         if message.edited_at is not None:
             ((seq,),) = yield query("SELECT edit_seq FROM messages WHERE server_msg_id=?", message.server_msg_id)
         return EditResult(*_place(message), seq, message.edited_at, message.content, None)
-    if (yield from versions.count_edits(message.server_msg_id)) >= EDITS_MAX:
+    if (yield from message_versions.count_edits(message.server_msg_id)) >= EDITS_MAX:
         raise NexoError("not_editable", f"A message can be edited {EDITS_MAX} times")
     edited_at = max(now_ms, conversation.last_send_at + 1)
     content = {"server_msg_id": str(message.server_msg_id), "seq": message.seq, "edited_at": edited_at, "by": user_id}
@@ -63,7 +63,7 @@ def edit(sql: Sql, wanted: MessageEdit, event_id: int, window_s: int, retention_
         mentions=added,
         request=(draft.client_msg_id, draft.request_hash),
     )
-    yield from versions.keep(message, edited_at, user_id, VersionCause.EDIT, event.seq)
+    yield from message_versions.keep(message, edited_at, user_id, VersionCause.EDIT, event.seq)
     yield do(
         "UPDATE messages SET content=?,mentions=?,edited_at=?,edit_seq=? WHERE server_msg_id=?",
         draft.content,

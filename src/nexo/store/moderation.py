@@ -10,7 +10,7 @@ from nexo.core.unread import countable_sql
 from nexo.errors import NexoError
 from nexo.ids import group_conversation_id
 from nexo.ports import RecallResult
-from nexo.store import audit, recall, rows, versions
+from nexo.store import audit, message_versions, recall, rows
 from nexo.store.conversations import lock_conversation, save_conversation
 from nexo.store.database import Database
 from nexo.store.engine import NOW, Script, do
@@ -63,7 +63,7 @@ class SqlModeration:
         await self._database.change(lambda: audit.write(actor, act, target, detail))
 
     async def trim_versions(self, keep_ms: int) -> int:
-        return await self._database.change(lambda: versions.trim(self._sql, keep_ms))
+        return await self._database.change(lambda: message_versions.trim(self._sql, keep_ms))
 
 
 def _recall(sql: Sql, server_msg_id: int, event_id: int, moderator: Moderator, keep: bool) -> Script[RecallResult]:
@@ -90,7 +90,7 @@ def _read(sql: Sql, server_msg_id: int) -> Script[ReadMessage]:
     yield from hide_expired([message])
     yield from complete(sql, "", [message], {name: EVERYTHING})
     is_over = message.expires_at is not None and message.expires_at <= (yield NOW)
-    kept = [] if is_over else (yield from versions.read(server_msg_id))
+    kept = [] if is_over else (yield from message_versions.read(server_msg_id))
     return ReadMessage(message, kept)
 
 

@@ -12,7 +12,7 @@ from nexo.core.moderation import VersionCause
 from nexo.core.visibility import is_visible
 from nexo.errors import NexoError
 from nexo.ports import RecallResult
-from nexo.store import rows, versions
+from nexo.store import message_versions, rows
 from nexo.store.conversations import append_event, lock_conversation, lock_member, read_ranges, save_conversation
 from nexo.store.engine import NOW, Script, do, proof
 from nexo.store.engine import rows as query
@@ -97,9 +97,9 @@ def blank(found: LockedMessage, event_id: int, by: str, actor: str, now_ms: int,
     event = yield from append_event(conversation, event_id, MsgType.RECALLED, content, by, now_ms)
     yield from save_conversation(conversation)
     if keep:
-        yield from versions.keep(message, now_ms, actor, VersionCause.RECALL)
+        yield from message_versions.keep(message, now_ms, actor, VersionCause.RECALL)
     else:
-        yield from versions.forget(message.server_msg_id)
+        yield from message_versions.forget(message.server_msg_id)
     if message.msg_type in FILE_TYPES:
         yield from end_uses(message.server_msg_id, now_ms)
     yield do(

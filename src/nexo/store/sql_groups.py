@@ -18,7 +18,7 @@ from nexo.core.model import (
 )
 from nexo.ids import new_group_id
 from nexo.ports import Audience, GroupChange, GroupDraft
-from nexo.store import group_members, group_reading, groups
+from nexo.store import group_reading, groups, own_membership
 from nexo.store.database import Database
 from nexo.store.engine import Conflict, Stmt
 from nexo.store.history import clamp_limit
@@ -104,7 +104,7 @@ class SqlGroups:
     async def set_own_member(self, group_id: str, user_id: str, changes: dict[str, str | None]) -> GroupMember:
         change = self._begin(group_id, user_id)
         done = await self._database.change_and_publish(
-            lambda: group_members.set_own(change, changes), lambda done: self._publish(done.changed)
+            lambda: own_membership.set_own(change, changes), lambda done: self._publish(done.changed)
         )
         return done.member
 

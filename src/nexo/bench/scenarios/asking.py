@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 
 from nexo.bench.alarm import Alarm
-from nexo.bench.calls import few_at_a_time
+from nexo.bench.api_requests import few_at_a_time
 from nexo.bench.crowd import Crowd
 from nexo.bench.frame import Frame
 from nexo.bench.person import ConnectFailed, Person

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nexo.bus.frames import FRAME_MAX_BYTES, BusFrame, FrameKind, decode_frame, encode_frame, split_payloads
-from nexo.bus.numbering import FORGET_S, Incoming, Outgoing, Seen
+from nexo.bus.loss_detection import FORGET_S, Incoming, Outgoing, Seen
 
 DATA, BEAT, BYE = FrameKind.DATA, FrameKind.HEARTBEAT, FrameKind.GOODBYE
 
