@@ -17,7 +17,7 @@ from standardwebhooks import Webhook
 from harness.api import Api, open_api, send
 from harness.receiver import Event, Receiver, receiving
 from harness.waiting import loop_turns, until
-from nexo.config.tree_journal import BeforeSendConfig
+from nexo.config.tree_hooks import BeforeSendConfig
 from nexo.core.commands import Send
 from nexo.core.model import Draft, Sent
 from nexo.core.webhook_signature import new_secret

@@ -16,9 +16,9 @@ from harness.waiting import until
 from harness.ws_client import RawClient, open_client, raw_client, request_head, text
 from harness.ws_server import scripted_server
 from nexo.config import load
+from nexo.transport.connection_counts import ConnectionCounts
 from nexo.transport.http_watch import HttpBounds, HttpWatch
 from nexo.transport.implementations import MAKERS
-from nexo.transport.seats import Seats
 
 HOST = [("Host", "localhost")]
 PIECE = 16 * 1024
@@ -112,7 +112,7 @@ async def test_a_trailer_is_no_header(implementation: str) -> None:
 
 
 async def test_what_does_not_arrive_is_given_up_and_nothing_else_is(implementation: str) -> None:
-    watch = HttpWatch(Seats(), HttpBounds(arrival_s=1.0))
+    watch = HttpWatch(ConnectionCounts(), HttpBounds(arrival_s=1.0))
     async with scripted_server(implementation, watch=watch) as server, AsyncExitStack() as stack:
         server.uvicorn.config.timeout_keep_alive = 300
         kept = await stack.enter_async_context(raw_client(server.port))
@@ -181,7 +181,7 @@ async def until_equal(count: Callable[[], int], wanted: int) -> None:
 async def test_requests_behind_another_one_are_few_and_leave_nothing_behind(implementation: str) -> None:
     """A client that sends and never reads may not fill the memory, neither before it leaves nor after."""
     app = Answers()
-    watch = HttpWatch(Seats(), HttpBounds(pipelined_max=16))
+    watch = HttpWatch(ConnectionCounts(), HttpBounds(pipelined_max=16))
     with without_collector():
         before = requests_in_memory()
         async with scripted_server(implementation, watch=watch, app=app) as server:
@@ -192,7 +192,7 @@ async def test_requests_behind_another_one_are_few_and_leave_nothing_behind(impl
                     await app.begun.acquire()
                 assert 1 <= requests_in_memory() - before <= 17
             app.go.set()
-            await until_equal(lambda: watch.seats.plain, 0)
+            await until_equal(lambda: watch.counts.plain, 0)
             await until_equal(lambda: requests_in_memory() - before, 0)
         assert app.count <= 17
 
@@ -200,7 +200,7 @@ async def test_requests_behind_another_one_are_few_and_leave_nothing_behind(impl
 async def test_requests_that_have_arrived_in_front_of_too_many_are_answered_in_order(implementation: str) -> None:
     app = Answers()
     app.go.set()
-    watch = HttpWatch(Seats(), HttpBounds(pipelined_max=4))
+    watch = HttpWatch(ConnectionCounts(), HttpBounds(pipelined_max=4))
     async with scripted_server(implementation, watch=watch, app=app) as server, raw_client(server.port) as client:
         await client.send(request_head("/", HOST) * 3)
         for _ in range(3):
@@ -238,7 +238,7 @@ async def test_a_body_behind_another_request_arrives_once_it_is_wanted(implement
 async def test_an_answer_that_is_not_taken_ends_its_connection(implementation: str) -> None:
     app = Answers(bytes(3_000_000))
     app.go.set()
-    watch = HttpWatch(Seats(), HttpBounds(stalled_s=0.5, keep_alive_s=1))
+    watch = HttpWatch(ConnectionCounts(), HttpBounds(stalled_s=0.5, keep_alive_s=1))
     serving = scripted_server(implementation, send_buffer_bytes=4096, watch=watch, app=app)
     async with serving as server, AsyncExitStack() as stack:
         for _ in range(3):
@@ -249,7 +249,7 @@ async def test_an_answer_that_is_not_taken_ends_its_connection(implementation: s
 
         async def only_the_slow_one_is_left() -> bool:
             await slow.receive()
-            return watch.seats.plain == 1
+            return watch.counts.plain == 1
 
         await until(only_the_slow_one_is_left)
         assert watch.ended["stalled"] == 3
@@ -257,7 +257,7 @@ async def test_an_answer_that_is_not_taken_ends_its_connection(implementation: s
 
 
 async def test_a_request_that_trickles_in_has_a_deadline(implementation: str) -> None:
-    watch = HttpWatch(Seats(), HttpBounds(arrival_s=1.0))
+    watch = HttpWatch(ConnectionCounts(), HttpBounds(arrival_s=1.0))
     body = request_head("/", [*HOST, ("Content-Length", "1000")], "POST")
 
     async with scripted_server(implementation, watch=watch, app=Answers()) as server:
@@ -271,13 +271,13 @@ async def test_a_request_that_trickles_in_has_a_deadline(implementation: str) ->
 
                 await until(is_given_up)
                 assert (await client.response()).status == 408
-        await until_equal(lambda: watch.seats.plain, 0)
+        await until_equal(lambda: watch.counts.plain, 0)
 
 
 async def test_plain_connections_are_counted_by_address_and_in_total(implementation: str) -> None:
     refused: list[str] = []
     config = load(env={}, flags={"limits.connections_per_ip": 3})
-    watch = HttpWatch(Seats(config, refused.append))
+    watch = HttpWatch(ConnectionCounts(config, refused.append))
     async with scripted_server(implementation, watch=watch) as server, AsyncExitStack() as stack:
         clients = [await stack.enter_async_context(raw_client(server.port)) for _ in range(3)]
         for client in clients:
@@ -287,7 +287,7 @@ async def test_plain_connections_are_counted_by_address_and_in_total(implementat
             assert answer.status == 429
             assert b'"err_msg":"too_many_requests"' in answer.body
         clients[0].sock.close()
-        await until_equal(lambda: watch.seats.plain, 2)
+        await until_equal(lambda: watch.counts.plain, 2)
         async with raw_client(server.port) as again:
             assert (await again.request("/", HOST)).status == 200
     assert refused == ["connections_per_ip"]
@@ -295,11 +295,11 @@ async def test_plain_connections_are_counted_by_address_and_in_total(implementat
 
 async def test_the_total_leaves_room_for_a_few_plain_connections(implementation: str) -> None:
     refused: list[str] = []
-    watch = HttpWatch(Seats(load(env={}, flags={"limits.connections_total": 2}), refused.append))
+    watch = HttpWatch(ConnectionCounts(load(env={}, flags={"limits.connections_total": 2}), refused.append))
     async with scripted_server(implementation, watch=watch) as server, AsyncExitStack() as stack:
         for _ in range(10):
             await stack.enter_async_context(raw_client(server.port))
-        await until_equal(lambda: watch.seats.plain, 10)
+        await until_equal(lambda: watch.counts.plain, 10)
         async with raw_client(server.port) as one_more:
             assert (await one_more.request("/", HOST)).status == 503
     assert refused == ["connections_total"]

@@ -11,10 +11,10 @@ from typing import Any
 import uvicorn
 
 from harness.ws_client import CLOSE, PATIENCE_S, RawClient, Received, open_client
+from nexo.transport.connection_counts import ConnectionCounts
 from nexo.transport.http_connection import make_http_protocol
 from nexo.transport.http_watch import HttpWatch
 from nexo.transport.implementations import make_protocol
-from nexo.transport.seats import Seats
 from nexo.transport.websocket import Accept, Refuse, Socket, SocketLimits, UpgradeRequest
 from nexo.wire.framing import text_frame
 
@@ -134,7 +134,7 @@ def make_server(
     **settings: Any,
 ) -> uvicorn.Server:
     protocol = make_protocol(implementation, gate, limits or SocketLimits())
-    http = make_http_protocol(watch or HttpWatch(Seats()))
+    http = make_http_protocol(watch or HttpWatch(ConnectionCounts()))
     options = {"lifespan": "off", "log_config": None, "http": http, "ws": protocol, **settings}
     return uvicorn.Server(uvicorn.Config(app or say_hello, **options))
 

@@ -14,7 +14,7 @@ from nexo.calls.ports import CallPushes, CallStore, Connected, Invitation
 from nexo.calls.recent_answers import RecentAnswers
 from nexo.calls.turn_credentials import IceServers, ice_servers
 from nexo.calls.watch import CallWatch
-from nexo.config.tree_people import CallsConfig
+from nexo.config.tree_calls import CallsConfig
 from nexo.core import events
 from nexo.core.calls import (
     CANDIDATE_MAX_BYTES,

@@ -8,7 +8,7 @@ import hashlib
 import hmac
 from typing import NamedTuple
 
-from nexo.config.tree_people import CallsConfig
+from nexo.config.tree_calls import CallsConfig
 
 
 class IceServer(NamedTuple):

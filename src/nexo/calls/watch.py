@@ -15,7 +15,7 @@ import structlog
 
 from nexo.background import Background
 from nexo.calls.ports import CallStore, Connected
-from nexo.config.tree_people import CallsConfig
+from nexo.config.tree_calls import CallsConfig
 from nexo.core.calls import CallState, Ending, OpenCall, UserCall
 from nexo.errors import NexoError
 from nexo.metrics import families as f

@@ -153,7 +153,7 @@ class ClusterListener:
 
     def here(self) -> Mapping[str, Sequence[int]]:
         hub = self._delivery.hub
-        return {user_id: hub.seats(user_id) for user_id in hub.online_users() if user_id not in CANARY_IDS}
+        return {user_id: hub.platform_of_each(user_id) for user_id in hub.online_users() if user_id not in CANARY_IDS}
 
     def watched(self) -> Sequence[str]:
         return self._delivery.hub.watched()

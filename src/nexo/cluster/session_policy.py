@@ -32,7 +32,7 @@ class SessionPolicy:
         user_id = connection.session.user_id
         age_ms = 0 if is_newcomer else int((time.monotonic() - connection.opened_at) * 1000)
         registration = await self._publisher.presence.register(
-            user_id, self._hub.seats(user_id), anew=self.is_exclusive, age_ms=age_ms
+            user_id, self._hub.platform_of_each(user_id), anew=self.is_exclusive, age_ms=age_ms
         )
         if not self.is_exclusive or registration is None or connection.closing:
             return
@@ -58,8 +58,8 @@ class SessionPolicy:
             elif number > newcomer.number:  # the other instance has not received the notice of this one
                 self._publisher.newcomer(self._news(connection), (newcomer.instance_id,))
 
-    async def seats_elsewhere(self, user_id: str) -> Sequence[int]:
-        """Returns the platforms of the user's connections to other instances, as far as they are known."""
+    async def on_other_instances(self, user_id: str) -> Sequence[int]:
+        """Returns the platform of each connection of the user to other instances, as far as they are known."""
         return (await self._publisher.presence.on_other_instances((user_id,))).get(user_id, ())
 
     def left(self, connection: Output) -> None:
@@ -67,7 +67,7 @@ class SessionPolicy:
         self._outdone.pop(connection, None)
         user_id = connection.session.user_id
         if user_id not in CANARY_IDS:
-            self._publisher.presence.changed(user_id, self._hub.seats(user_id))
+            self._publisher.presence.changed(user_id, self._hub.platform_of_each(user_id))
 
     async def assert_all(self) -> None:
         """Register all connections again: notices may have been lost, or could not be published."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from nexo.config.fields import Section, about
+from nexo.config.tree_calls import CallsConfig
 from nexo.config.tree_files import FilesConfig
-from nexo.config.tree_journal import HooksConfig, JournalConfig, SearchConfig
+from nexo.config.tree_hooks import HooksConfig
+from nexo.config.tree_journal import JournalConfig, SearchConfig
 from nexo.config.tree_openim import OpenimConfig
-from nexo.config.tree_people import CallsConfig, ContactConfig, ExportConfig, PolicyConfig, ReportConfig, UserConfig
+from nexo.config.tree_people import ContactConfig, ExportConfig, PolicyConfig, ReportConfig, UserConfig
 from nexo.config.tree_push import PushConfig
 
 LogLevel = Literal["debug", "info", "warning", "error"]

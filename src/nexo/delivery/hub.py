@@ -37,7 +37,7 @@ class Hub:
     def platforms(self, user_id: str) -> list[int]:
         return sorted({member.session.platform_id for member in self.of(user_id)})
 
-    def seats(self, user_id: str) -> list[int]:
+    def platform_of_each(self, user_id: str) -> list[int]:
         """Returns the platform of each connection of the user."""
         return sorted(member.session.platform_id for member in self.of(user_id))
 
@@ -68,11 +68,11 @@ class Hub:
                 same_device = bool(member.device_id) and other.device_id == member.device_id
                 other.drop("replaced" if same_device else "kicked")
 
-    def staying(self, session: Session, other_seats: Iterable[int] = ()) -> int:
-        """Returns how many connections of the user would stay beside a new one of this session. `other_seats` are the
-        platforms of the user's connections to other instances."""
-        seats = (*(member.session.platform_id for member in self.of(session.user_id)), *other_seats)
-        return sum(not self._excludes(platform_id, session.platform_id) for platform_id in seats)
+    def staying(self, session: Session, other_platforms: Iterable[int] = ()) -> int:
+        """Returns how many connections of the user would stay beside a new one of this session. `other_platforms`: of
+        the user's connections to other instances, the platform of each."""
+        platforms = (*(member.session.platform_id for member in self.of(session.user_id)), *other_platforms)
+        return sum(not self._excludes(platform_id, session.platform_id) for platform_id in platforms)
 
     def _same_slot(self, other: Output, session: Session) -> bool:
         return self.shares_slot(other, session.platform_id)

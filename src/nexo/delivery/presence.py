@@ -133,7 +133,7 @@ class PresenceWatch:
             return
         if user_id in CANARY_IDS:
             return
-        self._remote.presence.changed(user_id, self._hub.seats(user_id))
+        self._remote.presence.changed(user_id, self._hub.platform_of_each(user_id))
         if not self.is_reachable and self._hub.watchers(user_id):
             self._notify(user_id, self._hub.presence([user_id]))
 

@@ -12,7 +12,7 @@ from nexo.gateway.connection import Connection
 from nexo.gateway.handshake import Handshake, asks_outcome, parse_query, read_handshake, read_openim
 from nexo.gateway.host import Host
 from nexo.service.accounts import Accounts
-from nexo.transport.seats import PER_ADDRESS
+from nexo.transport.connection_counts import PER_ADDRESS
 from nexo.transport.websocket import Accept, Refuse, UpgradeRequest
 from nexo.wire.dialect import Dialect
 from nexo.wire.handshakes import encode_outcome
@@ -55,7 +55,7 @@ class Admission:
         except NexoError as error:
             return _refuse(error)
         address = client_address(request.remote, request.headers.get("x-forwarded-for", ""), self._trusted)
-        full = request.seat.move(address) if request.seat is not None else ""
+        full = request.counted.move(address) if request.counted is not None else ""
         if full == PER_ADDRESS:
             detail = "Too many connections from this address"
             return _refuse(NexoError("too_many_requests", detail, retry_after_ms=FULL_RETRY_MS))

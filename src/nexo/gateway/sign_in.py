@@ -124,10 +124,10 @@ class SignIn:
         ref: Any = None,
     ) -> None:
         """Sign the connection in with a valid session: check limits, register, answer, catch up."""
-        other_seats: Sequence[int] = ()
+        other_platforms: Sequence[int] = ()
         if self._per_user and self._policy is not None:
-            other_seats = await self._policy.seats_elsewhere(session.user_id)
-        if 0 < self._per_user <= self._hub.staying(session, other_seats):
+            other_platforms = await self._policy.on_other_instances(session.user_id)
+        if 0 < self._per_user <= self._hub.staying(session, other_platforms):
             self._traffic.refusals["connections_per_user"] += 1
             raise NexoError("too_many_requests", "This user has as many connections as allowed", retry_after_ms=5000)
         if connection.closing:

@@ -17,7 +17,7 @@ import msgspec
 import structlog
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from nexo.config.tree_journal import BeforeSendConfig
+from nexo.config.tree_hooks import BeforeSendConfig
 from nexo.core.model import Draft
 from nexo.core.webhook_signature import decode_secret, signed_headers
 from nexo.errors import NexoError

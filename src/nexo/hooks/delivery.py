@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import structlog
 
-from nexo.config.tree_journal import HooksConfig
+from nexo.config.tree_hooks import HooksConfig
 from nexo.core.entry_shapes import event_shape
 from nexo.core.hooks import Hook
 from nexo.core.journal import ConsumerLease, JournalEntry, JournalPage, Place

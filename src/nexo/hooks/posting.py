@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from nexo import __version__
-from nexo.config.tree_journal import HooksConfig
+from nexo.config.tree_hooks import HooksConfig
 from nexo.core.hooks import Hook
 from nexo.core.webhook_signature import signed_headers
 from nexo.errors import NexoError

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from nexo.config.tree_journal import HooksConfig
+from nexo.config.tree_hooks import HooksConfig
 from nexo.core.hooks import Hook, HookSecret, HookStatus, check_patterns, new_hook_id
 from nexo.core.journal import check_types
 from nexo.core.keys import check_name

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import structlog
 
-from nexo.transport.seats import Seat
+from nexo.transport.connection_counts import CountedConnection
 from nexo.transport.websocket import Peer, SocketLimits
 
 log = structlog.get_logger()
@@ -84,7 +84,7 @@ class Endpoint:
         self.write: Callable[[bytes], None] = transport.write  # replaced once nothing more may be written
         self.peer = peer
         self.limits = limits
-        self.seat: Seat | None = None  # counted until the connection ends
+        self.counted: CountedConnection | None = None  # counted until the connection ends
         self.deaf = False
         self.ended = False
         self.in_read = False  # the current read brought a frame
@@ -225,8 +225,8 @@ class Endpoint:
     def connection_lost(self, exc: Exception | None) -> None:
         self._silence()
         self._gone = self.ended = True
-        if self.seat is not None:
-            self.seat.leave()
+        if self.counted is not None:
+            self.counted.leave()
         if self._timer is not None:
             self._timer.cancel()
         try:

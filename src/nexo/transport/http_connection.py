@@ -17,9 +17,9 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from nexo.errors import NexoError
+from nexo.transport.connection_counts import PER_ADDRESS, CountedConnection
 from nexo.transport.endpoint import hang_up, reset
 from nexo.transport.http_watch import REFUSED_MAX, HttpWatch
-from nexo.transport.seats import PER_ADDRESS, Seat
 from nexo.transport.upgrade import Upgrade, refusal
 from nexo.transport.websocket import Refuse
 
@@ -106,7 +106,7 @@ class HttpConnection(HttpToolsProtocol):
     def __init__(self, watch: HttpWatch, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._watch = watch
-        self._seat: Seat | None = None
+        self._counted: CountedConnection | None = None
         self._running: RequestResponseCycle | None = None
         self._reason = ""  # why the parser was stopped
         self._refusal: Refuse | None = None
@@ -131,11 +131,11 @@ class HttpConnection(HttpToolsProtocol):
         super().connection_made(self._out)
         self.flow = PipelineFlow(self._out, self.pipeline)
         self._watch.add(self)
-        seat = self._watch.seats.sit(self.client[0] if self.client else "")
-        if isinstance(seat, Seat):
-            self._seat = seat
+        counted = self._watch.counts.admit(self.client[0] if self.client else "")
+        if isinstance(counted, CountedConnection):
+            self._counted = counted
         else:
-            self._refuse_connection(seat)
+            self._refuse_connection(counted)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget()
@@ -294,7 +294,7 @@ class HttpConnection(HttpToolsProtocol):
         for name, value in self.scope["headers"]:
             head += (name, b": ", value, b"\r\n")
         self.connections.discard(self)
-        seat, self._seat = self._seat, None
+        counted, self._counted = self._counted, None
         self._forget()
         assert self.ws_protocol_class is not None
         upgrade = cast(
@@ -303,7 +303,7 @@ class HttpConnection(HttpToolsProtocol):
                 config=self.config, server_state=self.server_state, app_state=self.app_state
             ),
         )
-        upgrade.seat = seat
+        upgrade.counted = counted
         upgrade.connection_made(raw)
         upgrade.data_received(b"".join([*head, b"\r\n"]))
         raw.set_protocol(upgrade)
@@ -311,9 +311,9 @@ class HttpConnection(HttpToolsProtocol):
 
     def _forget(self) -> None:
         self._watch.discard(self)
-        if self._seat is not None:
-            self._seat.leave()
-            self._seat = None
+        if self._counted is not None:
+            self._counted.leave()
+            self._counted = None
         elif self._is_deaf and self._ends_at:
             self._watch.refused = max(0, self._watch.refused - 1)
 

@@ -13,7 +13,7 @@ from nexo.config import Config
 from nexo.metrics import families as f
 from nexo.metrics.families import Sample
 from nexo.metrics.measures import Tally
-from nexo.transport.seats import Seats
+from nexo.transport.connection_counts import ConnectionCounts
 
 log = structlog.get_logger()
 
@@ -43,8 +43,8 @@ class Watched(Protocol):
 class HttpWatch:
     """The open HTTP connections of a port. The timer runs only while there are some."""
 
-    def __init__(self, seats: Seats, bounds: HttpBounds | None = None) -> None:
-        self.seats = seats
+    def __init__(self, counts: ConnectionCounts, bounds: HttpBounds | None = None) -> None:
+        self.counts = counts
         self.bounds = bounds or HttpBounds()
         self.ended = Tally(arrival=0, stalled=0, head=0, pipelined=0, malformed=0)  # by reason
         self.refused = 0  # connections that were refused and are still open
@@ -53,7 +53,7 @@ class HttpWatch:
         self._timer: asyncio.TimerHandle | None = None
 
     def samples(self) -> Iterable[Sample]:
-        yield from self.seats.samples()
+        yield from self.counts.samples()
         yield from f.HTTP_ENDED.each(self.ended)
 
     def add(self, connection: Watched) -> None:

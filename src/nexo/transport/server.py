@@ -18,10 +18,10 @@ import uvicorn
 
 from nexo.config import Config
 from nexo.errors import StartupError
+from nexo.transport.connection_counts import ConnectionCounts
 from nexo.transport.http_connection import make_http_protocol
 from nexo.transport.http_watch import HttpBounds, HttpWatch
 from nexo.transport.implementations import make_protocol
-from nexo.transport.seats import Seats
 from nexo.transport.websocket import Gate, SocketLimits
 
 log = structlog.get_logger()
@@ -101,7 +101,7 @@ class Server:
         self, config: Config, app: object, gateway: ServedGateway, count_refusal: Callable[[str], None]
     ) -> None:
         """`count_refusal` gets the name of the limit at which a connection was refused."""
-        self.watch = HttpWatch(Seats(config, count_refusal), HttpBounds.of(config))
+        self.watch = HttpWatch(ConnectionCounts(config, count_refusal), HttpBounds.of(config))
         self._config = config
         self._gateway = gateway
         water = config.backpressure

@@ -9,9 +9,9 @@ import structlog
 import uvicorn
 
 from nexo.config import Config
+from nexo.transport.connection_counts import ConnectionCounts
 from nexo.transport.http_connection import make_http_protocol
 from nexo.transport.http_watch import HttpBounds, HttpWatch
-from nexo.transport.seats import Seats
 from nexo.transport.server import QuietUvicorn
 
 log = structlog.get_logger()
@@ -24,7 +24,7 @@ class StatusServer:
 
     def __init__(self, app: object, listener: socket.socket, config: Config) -> None:
         self._listener = listener
-        watch = HttpWatch(Seats(config, lambda limit: None), HttpBounds.of(config))
+        watch = HttpWatch(ConnectionCounts(config, lambda limit: None), HttpBounds.of(config))
         self._uvicorn = QuietUvicorn(
             uvicorn.Config(
                 app,  # type: ignore[arg-type]

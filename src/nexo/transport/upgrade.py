@@ -19,8 +19,8 @@ from urllib.parse import unquote
 import structlog
 from uvicorn.server import ServerState
 
+from nexo.transport.connection_counts import CountedConnection
 from nexo.transport.endpoint import Endpoint, hang_up, reset
-from nexo.transport.seats import Seat
 from nexo.transport.websocket import Accept, Gate, Peer, Refuse, SocketLimits, UpgradeRequest
 
 log = structlog.get_logger()
@@ -38,7 +38,7 @@ STOPPING = Refuse(503, b"the server is stopping", "text/plain")
 STATUS_HEADERS = {405: b"allow: GET\r\n", 426: b"upgrade: websocket\r\nsec-websocket-version: 13\r\n"}
 
 
-def parse_head(head: bytes, remote: str, seat: Seat | None) -> tuple[str, UpgradeRequest]:
+def parse_head(head: bytes, remote: str, counted: CountedConnection | None) -> tuple[str, UpgradeRequest]:
     """Returns the method and the request. uvicorn has parsed it before: names are lower case, no line is malformed."""
     first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
     method, _, rest = first.partition(" ")
@@ -53,7 +53,7 @@ def parse_head(head: bytes, remote: str, seat: Seat | None) -> tuple[str, Upgrad
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     offered = (token.strip() for token in headers.get("sec-websocket-protocol", "").split(","))
     subprotocols = tuple(token for token in offered if token)
-    return method, UpgradeRequest(unquote(path), query, headers, remote, subprotocols, seat)
+    return method, UpgradeRequest(unquote(path), query, headers, remote, subprotocols, counted)
 
 
 def find_fault(method: str, request: UpgradeRequest) -> Refuse | None:
@@ -106,7 +106,7 @@ class Upgrade(asyncio.Protocol):
         self._deciding: asyncio.Task[Accept | Refuse] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._asked = self._lost = False
-        self.seat: Seat | None = None  # counted until the connection ends
+        self.counted: CountedConnection | None = None  # counted until the connection ends
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's own class
@@ -120,8 +120,8 @@ class Upgrade(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost = True
-        if self.seat is not None:
-            self.seat.leave()
+        if self.counted is not None:
+            self.counted.leave()
         if self._timer is not None:
             self._timer.cancel()
         if self._deciding is not None:
@@ -131,7 +131,7 @@ class Upgrade(asyncio.Protocol):
         if self._lost:
             return
         peername = self._transport.get_extra_info("peername")
-        method, request = parse_head(head, str(peername[0]) if isinstance(peername, tuple) else "", self.seat)
+        method, request = parse_head(head, str(peername[0]) if isinstance(peername, tuple) else "", self.counted)
         self._key = request.headers.get("sec-websocket-key", "")
         try:
             decision = find_fault(method, request) or self._gate.decide(request)
@@ -164,11 +164,11 @@ class Upgrade(asyncio.Protocol):
             self._refuse(decision)
         else:
             self._transport.write(switching(self._key, decision.subprotocol))
-            self._open_link(self._transport, decision.peer, self._limits).seat = self.seat
+            self._open_link(self._transport, decision.peer, self._limits).counted = self.counted
 
     def _refuse(self, refuse: Refuse) -> None:
-        if self.seat is not None:
-            self.seat.move_back()
+        if self.counted is not None:
+            self.counted.move_back()
         self._transport.write(refusal(refuse, self._server_state.default_headers))
         self._timer = self._loop.call_later(self._limits.close_wait_s, self._give_up)
         hang_up(self._transport)

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from nexo.transport.seats import Seat
+from nexo.transport.connection_counts import CountedConnection
 
 
 class UpgradeRequest(Struct, frozen=True):
@@ -23,7 +23,7 @@ class UpgradeRequest(Struct, frozen=True):
     headers: Mapping[str, str]
     remote: str  # the address of the socket's other end
     subprotocols: tuple[str, ...]
-    seat: Seat | None = None  # the place of this connection in the count; None: not counted
+    counted: CountedConnection | None = None  # this connection in the counts; None: not counted
 
 
 class Accept(Struct, frozen=True):

@@ -7,7 +7,7 @@ import hashlib
 import hmac
 
 from nexo.calls.turn_credentials import ice_servers, sign
-from nexo.config.tree_people import CallsConfig
+from nexo.config.tree_calls import CallsConfig
 
 
 def test_the_name_is_the_end_and_the_user_and_the_password_its_signature() -> None:

@@ -18,7 +18,7 @@ RESERVE_MIN = 8
 RESERVE_SHARE = 64
 
 
-class Seats:
+class ConnectionCounts:
     def __init__(self, config: Config | None = None, count_refusal: Callable[[str], None] = lambda limit: None) -> None:
         """Without a configuration there is no limit. `count_refusal` gets the name of the limit that was reached."""
         limits = (config or Config()).limits
@@ -34,17 +34,17 @@ class Seats:
     def samples(self) -> Iterable[Sample]:
         yield f.HTTP_CONNECTIONS(self.plain)
 
-    def sit(self, remote: str) -> Seat | str:
-        """Returns the seat of a new connection from this address, or the name of the limit that it would exceed. The
-        connections of a trusted proxy belong to many clients: they count in total only."""
+    def admit(self, remote: str) -> CountedConnection | str:
+        """Counts and returns a new connection from this address, or returns the name of the limit that it would exceed.
+        The connections of a trusted proxy belong to many clients: they count in total only."""
         key = "" if is_trusted(remote, self._trusted) else limit_key(client_address(remote, "", ()))
         full = self._full(key) or (TOTAL if 0 < self._total <= self._beyond_reserve else "")
         if full:
             self._count_refusal(full)
             return full
-        seat = Seat(self, key)
-        seat.take()
-        return seat
+        counted = CountedConnection(self, key)
+        counted.take()
+        return counted
 
     def count(self, key: str, is_websocket: bool, change: int) -> None:
         if is_websocket:
@@ -74,13 +74,13 @@ class Seats:
         return PER_ADDRESS if key and 0 < self._per_address <= self._by_address.get(key, 0) else ""
 
 
-class Seat:
-    """The place of one TCP connection; it is counted until `leave`."""
+class CountedConnection:
+    """One TCP connection in the counts, until `leave`."""
 
-    __slots__ = ("_is_websocket", "_key", "_remote_key", "_seats", "_taken")
+    __slots__ = ("_counts", "_is_websocket", "_key", "_remote_key", "_taken")
 
-    def __init__(self, seats: Seats, key: str) -> None:
-        self._seats = seats
+    def __init__(self, counts: ConnectionCounts, key: str) -> None:
+        self._counts = counts
         self._remote_key = self._key = key
         self._is_websocket = False
         self._taken = False
@@ -88,19 +88,19 @@ class Seat:
     def take(self) -> None:
         if not self._taken:
             self._taken = True
-            self._seats.count(self._key, self._is_websocket, 1)
+            self._counts.count(self._key, self._is_websocket, 1)
 
     def leave(self) -> None:
         if self._taken:
             self._taken = False
-            self._seats.count(self._key, self._is_websocket, -1)
+            self._counts.count(self._key, self._is_websocket, -1)
 
     def move(self, address: str) -> str:
         """Count the connection as a WebSocket of this client address. Returns an empty text, or the name of the limit
         that it would exceed: then it stays what it was."""
         self.leave()
         key = limit_key(address)
-        full = self._seats.full_for_websocket(key)
+        full = self._counts.full_for_websocket(key)
         if not full:
             self._key, self._is_websocket = key, True
         self.take()
