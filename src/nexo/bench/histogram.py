@@ -95,12 +95,6 @@ class Histogram:
                 return (low + high - 1) / 2
         return float(self.max_us)
 
-    def share_below(self, limit_us: float) -> float:
-        """The share of the values that lie in buckets below this limit."""
-        if not self.count:
-            return 1.0
-        return sum(count for bucket, count in self.counts.items() if bounds_of(bucket)[1] - 1 <= limit_us) / self.count
-
     def summary(self) -> Summary:
         p50, p95, p99, p999 = (self.percentile_us(percent) / 1000 for percent in PERCENTILES)
         mean = self.sum_us / self.count / 1000 if self.count else 0.0

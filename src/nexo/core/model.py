@@ -7,7 +7,7 @@ over all of them again and again.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import astuple
@@ -454,6 +454,3 @@ class Session(Struct):
     def may_administer(self) -> bool:
         """Returns whether an administrator has an administrator's rights in this session."""
         return self.origin == SessionOrigin.PASSWORD
-
-
-JsonValue = Any

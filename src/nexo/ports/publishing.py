@@ -107,6 +107,3 @@ class SendAcceptor(Protocol):
 
     def gone(self, conn_id: str) -> None:
         """The connection ended."""
-
-
-# -- many instances ------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@ which every new use takes too."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from nexo.core.files import ADDRESS, NAMED, PREVIEWS, is_file_id
@@ -117,7 +116,3 @@ def _check_picture(blob: str) -> Script[None]:
     """Raises `bad_avatar` unless there are previews: any visitor may open it, so it can be a picture only."""
     if not (yield query("SELECT 1 FROM blobs WHERE blob_name=? AND small_bytes IS NOT NULL", blob)):
         raise NexoError("bad_avatar", "The picture of a profile is a file with a picture that can be shown")
-
-
-def forget_avatars(subjects: Iterable[str]) -> Script[None]:
-    yield many("DELETE FROM file_avatars WHERE subject=?", [(subject,) for subject in subjects])

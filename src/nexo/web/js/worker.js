@@ -40,9 +40,6 @@ export async function startWorker() {
   setInterval(() => registration?.update().catch(() => {}), UPDATE_EVERY_MS);
 }
 
-/** The server may have been replaced while the connection was away. */
-export const lookForUpdate = () => registration?.update().catch(() => {});
-
 /** @param {() => void} listener @returns {() => void} ends it */
 export function onUpdate(listener) {
   listeners.add(listener);
