@@ -1,4 +1,4 @@
-"""The routes of calls, contacts, invite links, own sessions, leaving, exporting, reports and push."""
+"""The routes of contacts, invite links, own sessions, closing and exporting an account, and reports."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from nexo.api import (
     requests,
     shapes,
 )
-from nexo.api.calls import CALL_ROUTES
-from nexo.api.push import PUSH_ROUTES
 from nexo.api.replies import FileReply
 from nexo.api.route import Route, route
 from nexo.core.people import Contact, LinkView
@@ -20,8 +18,6 @@ _IN_GROUP = ("group_not_found", "group_not_available", "not_group_member")
 _FRESH = ("missing_password", "invalid_credentials", "passwords_off")
 
 PEOPLE_ROUTES: tuple[Route, ...] = (
-    *CALL_ROUTES,
-    *PUSH_ROUTES,
     route(
         "POST", "/contact/request", people.request_contact, people_requests.ContactRequestBody, people.ContactStatus,
         "Ask a user to become a contact; one who has asked you before becomes it at once",

@@ -1,4 +1,4 @@
-"""The arguments of a handler, and a row of the route table."""
+"""`Route`, a row of the table in `routes.py`; and what its handler gets: the services and the caller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The whole HTTP API in one table: path, handler, request, reply and errors of each route.
+"""All routes of the HTTP API: the table below, and the tables of other modules that it includes. A row has path,
+handler, request, reply and errors.
 
 Not repeated in each row: errors of the request's shape (`decoding.shape_errors`), of signing in, and of the
 server itself; `errors_of` has them all. The OpenAPI document is made from this table.
@@ -19,9 +20,11 @@ from nexo.api import (
     users,
 )
 from nexo.api.backend_routes import BACKEND_ROUTES
+from nexo.api.calls import CALL_ROUTES
 from nexo.api.decoding import shape_errors
 from nexo.api.files import FILE_ROUTES
 from nexo.api.people_routes import PEOPLE_ROUTES
+from nexo.api.push import PUSH_ROUTES
 from nexo.api.route import Route, route
 from nexo.core.model import Receipts
 from nexo.core.profile_shapes import GroupShape, UserShape
@@ -265,6 +268,8 @@ ROUTES: tuple[Route, ...] = (
         "GET", "/group/message/since", messages.group_since, requests.GroupSince, shapes.CamelMessages,
         "Messages of a group, ascending, above sinceSeq", "group_not_found", "not_group_member",
     ),
+    *CALL_ROUTES,
+    *PUSH_ROUTES,
     *PEOPLE_ROUTES,
     *BACKEND_ROUTES,
     *FILE_ROUTES,

@@ -1,4 +1,4 @@
-"""The few HTTP calls that a run needs: users, groups, histories. Kept-alive connections, at most so many at once."""
+"""The HTTP requests of a run besides its load: users, groups, histories. Over kept-alive connections, a few at once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class HttpCaller:
         self._idle: dict[ServerAddress, list[BenchHttpConnection]] = {address: [] for address in addresses}
 
     async def call(self, method: str, path: str, token: str = "", body: object = None, **query: object) -> bytes:
-        """The `data` of the answer, still encoded. What failed on the way, and what may be tried again later, is."""
+        """Returns the `data` of the answer, still encoded. A request without an answer, or answered with 429 or 503,
+        is sent again."""
         target = f"{path}?{urlencode(query)}" if query else path
         content = b"" if body is None else _encode(body)
         pause_s = 0.2

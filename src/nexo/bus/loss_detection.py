@@ -1,7 +1,7 @@
-"""Detection of lost frames by numbers per publisher and receiver, and of silent publishers. Pure.
+"""Finds lost frames between instances, by numbers per publisher and receiver, and publishers that are silent. Pure.
 
-The publisher counts frames for each receiver, also those that it could not publish; the receiver expects each next
-number, and a sign of life from every publisher it knows until its GOODBYE.
+The publisher numbers its frames for each receiver, also frames that it could not publish. The receiver expects the next
+number, and a sign of life of every publisher that it knows, until the GOODBYE of that publisher.
 """
 
 from __future__ import annotations

@@ -48,7 +48,13 @@ class StoreConfig(Section, frozen=True):
     ] = 0
     reader_threads: Annotated[int, about("Threads that read from SQLite.", ge=1, le=64)] = 2
     lock_timeout_ms: Annotated[
-        int, about("How long a transaction waits for a lock or a statement.", ge=50, le=60_000)
+        int,
+        about(
+            "How long a transaction waits for a lock; on PostgreSQL and MariaDB also how long one statement of it may "
+            "take, and how long it may be idle. MySQL and MariaDB: whole seconds, at least 1.",
+            ge=50,
+            le=60_000,
+        ),
     ] = 2000
     batch_max: Annotated[int, about("Sends written in one transaction at most.", ge=1, le=10_000)] = 1024
     linger_ms: Annotated[

@@ -261,13 +261,13 @@ def blank_content(msg_type: int) -> str:
     return '""' if msg_type in _TEXT_TYPES else "{}"
 
 
-def quote_text(msg_type: int, content: str) -> str:
+def quote_text(msg_type: int, content: str, max_chars: int = QUOTE_MAX_CHARS) -> str:
     """Returns the line that a reply shows of its target."""
     value = msgspec.json.decode(content)
     if msg_type in _TEXT_TYPES:
-        return str(value)[:QUOTE_MAX_CHARS]
+        return str(value)[:max_chars]
     if msg_type in _MEDIA_TYPES:
-        return str(value.get("text") or value.get("name") or value.get("url") or "")[:QUOTE_MAX_CHARS]
+        return str(value.get("text") or value.get("name") or value.get("url") or "")[:max_chars]
     if msg_type == MsgType.MERGED:
-        return str(value.get("title") or "")[:QUOTE_MAX_CHARS]
+        return str(value.get("title") or "")[:max_chars]
     return ""

@@ -1,8 +1,8 @@
-"""Addresses of files that work without signing in, for an hour or two: one for each copy of a message.
+"""Signed addresses of the files in messages: they work without signing in, for one to two hours.
 
-A signature covers the file, the message and the end of its time, which is rounded up to the hour: so it is the same for
-all receivers, and a message is encoded once for all of them. The key is set when the server starts; a process has one.
-Encoders ask here, so that no way to hand out a message can forget it.
+A signature covers the file, the message and the time at which the address ends. This time is rounded up to the hour:
+so the address is the same for all receivers, and a message is encoded once for all of them. A process has one key, set
+when the server starts. Encoders call `shown_content`, so no encoder can leave the address out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from nexo.core.files import ADDRESS, MEDIA_TYPES, file_named_by, with_addresses
 from nexo.core.model import Message, MsgType
 from nexo.ids import now_ms
 
-VALID_S = 3600
+VALID_S = 3600  # the shortest life of an address
+ROUND_S = 3600  # its end is rounded up to a multiple of this: addresses of the same period are equal
 SIGNATURE_CHARS = 32
 _MERGED = int(MsgType.MERGED)
 _PURPOSE = b"nexo files"
@@ -33,7 +34,7 @@ class FileLinks:
 
     def address(self, file_id: str, server_msg_id: int, now_s: int) -> str:
         """Returns the path and query of a file in a message."""
-        ends_at = -(-(now_s + VALID_S) // VALID_S) * VALID_S
+        ends_at = -(-(now_s + VALID_S) // ROUND_S) * ROUND_S
         signature = self._sign(file_id, server_msg_id, ends_at)
         return f"{ADDRESS}{file_id}?msg={server_msg_id}&exp={ends_at}&sig={signature}"
 

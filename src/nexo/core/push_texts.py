@@ -10,7 +10,7 @@ from nexo.core.content import quote_text
 from nexo.core.model import MsgType
 from nexo.core.push import Composed, ShownMessage, language_of, tag_of
 
-BODY_MAX_CHARS = 240
+PREVIEW_MAX_CHARS = 200  # of the text of a message, without the word for its type
 
 _TEXTS = {
     "en": {
@@ -40,7 +40,6 @@ _TEXTS = {
         MsgType.MERGED: "聊天记录",
     },
 }
-CALL_RECORD = 120  # the type of the message that a call leaves
 
 
 def message_payload(one: Composed, shown: ShownMessage, content: str, at_ms: int, *, quiet: bool) -> dict[str, Any]:
@@ -153,16 +152,14 @@ def _wording(one: Composed, shown: ShownMessage, content: str, lang: str) -> tup
 def _preview(shown: ShownMessage, lang: str) -> str:
     """Returns the line that a notification shows of a message."""
     texts = _TEXTS[lang]
-    if shown.msg_type == CALL_RECORD:
+    if shown.msg_type == MsgType.CALL:
         return texts["missed_call"]
     try:
-        text = quote_text(shown.msg_type, shown.content)
+        text = quote_text(shown.msg_type, shown.content, PREVIEW_MAX_CHARS)
     except (msgspec.DecodeError, AttributeError):
         text = ""
     text = " ".join(text.split())
     named = texts.get(shown.msg_type)
     if named is not None:
         text = f"[{named}] {text}" if text and shown.msg_type in (MsgType.FILE, MsgType.MERGED) else f"[{named}]"
-    if len(text) > BODY_MAX_CHARS:
-        text = text[: BODY_MAX_CHARS - 1] + "…"
     return text or texts["message"]

@@ -12,6 +12,12 @@ from __future__ import annotations
 from nexo.core.model import FIRST_EVENT, Conversation, Member, MsgType
 
 
+def counts_as_unread(msg_type: int, counted_event: int = 0) -> bool:
+    """Returns whether a stored message counts as unread: the rule of `countable_sql`, for one row. The group committer
+    (`store/batch.py`) does not ask: it writes messages of users only, and each of them counts."""
+    return msg_type < FIRST_EVENT or counted_event == 1
+
+
 def countable_sql(message: str = "") -> str:
     """Returns the condition that a row of `messages` counts as unread: all messages do, events do not, except records
     of calls that were stored as counted."""

@@ -24,7 +24,7 @@ from nexo.gateway.admission import Admission
 from nexo.gateway.command_handlers import CallHandlers, CommandHandlers, OpenimSide
 from nexo.gateway.connection import Connection
 from nexo.gateway.measures import GatewayMeasures
-from nexo.gateway.rate_limits import Rules
+from nexo.gateway.rate_limits import ConnectionRules
 from nexo.gateway.session_ends import SessionEnds
 from nexo.gateway.sign_in import SignIn
 from nexo.gateway.sweep import Sweeper
@@ -67,7 +67,7 @@ class Gateway:
         self.sending = actions.sending
         self._last_seen = actions.people.last_seen
         self.send_limits = actions.limits.sends
-        self.rules = Rules(
+        self.rules = ConnectionRules(
             config.limits.frames_per_s,
             config.limits.frames_burst,
             config.limits.acks_per_s,

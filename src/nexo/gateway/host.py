@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 from nexo.core import commands, events
 from nexo.core.limits import SendLimits
 from nexo.core.model import Session
-from nexo.gateway.rate_limits import Rules
+from nexo.gateway.rate_limits import ConnectionRules
 from nexo.metrics.traffic import Traffic
 from nexo.service.send import Sending
 
@@ -16,7 +16,7 @@ C = TypeVar("C")  # the connection
 
 
 class Host(Protocol[C]):
-    rules: Rules
+    rules: ConnectionRules
     traffic: Traffic
     sending: Sending
     send_limits: SendLimits

@@ -8,8 +8,8 @@ import time
 from msgspec import Struct
 
 
-class Rules(Struct, frozen=True):
-    """The configured limits of every connection."""
+class ConnectionRules(Struct, frozen=True):
+    """Configured values that every connection uses."""
 
     frames_per_s: int
     frames_burst: int

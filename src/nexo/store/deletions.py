@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from nexo.core.model import FIRST_EVENT, Conversation, Member, MsgType
-from nexo.core.unread import clear_up_to_head, countable_sql, delete_above, unread
+from nexo.core.unread import clear_up_to_head, countable_sql, counts_as_unread, delete_above, unread
 from nexo.core.visibility import is_visible, visible_head
 from nexo.errors import NexoError
 from nexo.ids import AT_ALL
@@ -42,7 +42,7 @@ class _Doomed(NamedTuple):
 
     @property
     def is_countable(self) -> bool:
-        return self.msg_type < FIRST_EVENT or self.counted_event == 1
+        return counts_as_unread(self.msg_type, self.counted_event)
 
 
 def delete(sql: Sql, user_id: str, server_msg_ids: Sequence[int], memo: Memo) -> Script[list[Deletion]]:

@@ -1,7 +1,7 @@
 """Versions of messages that a recall or an edit replaced, numbered from 1 for each message.
 
 They are written in the transaction that replaces them, under the lock of the conversation. Moderators read them, and
-members who left before an edit (`reader_view.py`): these are kept as long as the message is.
+members that left before an edit (`reader_view.py`), so the versions of an edit are kept as long as the message is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The revisions of the schema by name, for commands that report what a migration did."""
+"""Names and titles of the migrations between two revisions of the schema, for commands that report them."""
 
 from __future__ import annotations
 

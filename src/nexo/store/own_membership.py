@@ -1,4 +1,4 @@
-"""What a member changes of the own membership: nickname, avatar and extra in one group."""
+"""A member changes its own row in one group: nickname, avatar and extra. Joining, leaving and roles: `groups.py`."""
 
 from __future__ import annotations
 

@@ -35,8 +35,8 @@ class BadFrame(Exception):
 
 
 class Deferred(bytes):
-    """In place of a push that needs more than its event has: the gateway has it completed, for each connection that
-    gets it. Empty, so that nothing is written if it is not."""
+    """Placeholder for a push that cannot be encoded from its event alone. The gateway calls `complete` of `OpenimSide`,
+    which builds and sends the push for each connection. The placeholder is empty: by itself it writes nothing."""
 
     event: Event
 

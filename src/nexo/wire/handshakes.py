@@ -1,4 +1,5 @@
-"""What the dialects of Nexo have in common: the outcome of a handshake, and no messages besides their own kind."""
+"""Defaults shared by Nexo's own dialects: the outcome of a handshake, no answer to messages of the other kind (text or
+binary), no echo of a send."""
 
 from __future__ import annotations
 

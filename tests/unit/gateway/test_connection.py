@@ -16,7 +16,7 @@ from nexo.errors import NexoError
 from nexo.gateway import connection as module
 from nexo.gateway import rate_limits, sends
 from nexo.gateway.connection import Connection
-from nexo.gateway.rate_limits import Rules
+from nexo.gateway.rate_limits import ConnectionRules
 from nexo.ids import single_conversation_id
 from nexo.metrics.traffic import Traffic
 from nexo.ports import Origin
@@ -88,7 +88,7 @@ class Sending:
 
 class Host:
     def __init__(self) -> None:
-        self.rules = Rules(0, 0, 0, 0, 65_536, 30_000)
+        self.rules = ConnectionRules(0, 0, 0, 0, 65_536, 30_000)
         self.traffic = Traffic()
         self.sending = Sending()
         self.send_limits = SendLimits(0, 0)
@@ -275,7 +275,7 @@ def test_what_was_refused_at_the_door_stays_behind_what_was_taken_before_it_and_
     clock: Clock,
 ) -> None:
     host: Any = Host()
-    host.rules = Rules(1, 1, 0, 0, 65_536, 30_000)
+    host.rules = ConnectionRules(1, 1, 0, 0, 65_536, 30_000)
     connection, link = Connection(host, DIALECT, "c1", "127.0.0.1"), FakeSocket()
     connection.opened(link)
     connection.become(Session("sid", "ann", 5, "", 1))
@@ -304,7 +304,7 @@ def test_what_was_refused_at_the_door_stays_behind_what_was_taken_before_it_and_
 
 def test_pings_and_fragments_are_bounded_like_acknowledgements(clock: Clock) -> None:
     host: Any = Host()
-    host.rules = Rules(60, 120, 2000, 256, 65_536, 30_000)
+    host.rules = ConnectionRules(60, 120, 2000, 256, 65_536, 30_000)
     connection, link = Connection(host, DIALECT, "c1", "127.0.0.1"), FakeSocket()
     connection.opened(link)
     for _ in range(10):  # as many as may be, for ever
