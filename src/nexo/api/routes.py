@@ -8,7 +8,6 @@ server itself; `errors_of` has them all. The OpenAPI document is made from this 
 from __future__ import annotations
 
 from nexo.api import (
-    admin,
     conversations,
     groups,
     message_changes,
@@ -16,7 +15,6 @@ from nexo.api import (
     requests,
     search,
     shapes,
-    status,
     users,
 )
 from nexo.api.backend_routes import BACKEND_ROUTES
@@ -26,10 +24,10 @@ from nexo.api.files import FILE_ROUTES
 from nexo.api.people_routes import PEOPLE_ROUTES
 from nexo.api.push import PUSH_ROUTES
 from nexo.api.route import Route, route
+from nexo.api.server_routes import SERVER_ROUTES
 from nexo.core.model import Receipts
 from nexo.core.profile_shapes import GroupShape, UserShape
 from nexo.core.shapes import EditedShape, SentShape
-from nexo.core.trace_shapes import TraceReply
 from nexo.service.tokens import TokenSession
 
 _READING = ("group_not_found", "not_group_member", "conversation_not_found", "bad_conversation_id")
@@ -273,24 +271,7 @@ ROUTES: tuple[Route, ...] = (
     *PEOPLE_ROUTES,
     *BACKEND_ROUTES,
     *FILE_ROUTES,
-    # the server
-    route(
-        "GET", "/admin/stats", admin.stats, requests.AdminStats, admin.Status,
-        "How the server is doing, for administrators: what the page /admin shows", "no_permission", by_key=False,
-    ),
-    route(
-        "GET", "/admin/trace", admin.trace, requests.TraceRequest, TraceReply,
-        "Where a message is: saved, pushed to which connections or why not, delivered, read; never its text",
-        "message_not_found", "no_permission", scopes=("moderate",),
-    ),
-    route(
-        "GET", "/healthz", status.alive, requests.Nothing, status.Alive, "Is the server alive",
-        signed_in=False, limited=False,
-    ),
-    route(
-        "GET", "/readyz", status.ready, requests.Nothing, status.Ready,
-        "Can it store and deliver; a message is sent on trial", signed_in=False, limited=False,
-    ),
+    *SERVER_ROUTES,
 )  # fmt: skip
 
 
