@@ -69,10 +69,10 @@ class ClusterListener:
                 sent = Sent(message, is_fresh, quoted_seq, False, epoch, edit_seq, unquoted_for)
                 delivery.fanout.saved_elsewhere(sent, origin)
             case messages.ProvisionalMessage(message, epoch, origin):
-                delivery.fanout.provisional_elsewhere(message, epoch, origin)
+                delivery.provisionals.push_elsewhere(message, epoch, origin)
             case messages.MessageWithdrawn(server_msg_id, conversation_id, reason, sender_id):
                 withdrawn = events.Withdrawn(server_msg_id, conversation_id, reason)
-                delivery.fanout.withdrawn_elsewhere(withdrawn, sender_id)
+                delivery.provisionals.withdraw_elsewhere(withdrawn, sender_id)
             case messages.UserEvent(user_id, name, data):
                 event = messages.decode_event(name, data)
                 if isinstance(event, events.Deleted):
@@ -85,7 +85,7 @@ class ClusterListener:
                 delivery.receipts.remember(saved)
                 delivery.fanout.event_saved_elsewhere(saved, epoch, added, left)
             case messages.TypingChanged(sender_id, conversation_id, epoch, on):
-                delivery.fanout.typing_elsewhere(sender_id, conversation_id, epoch, on)
+                delivery.typing.push_elsewhere(sender_id, conversation_id, epoch, on)
             case messages.PresenceUpdate(user_id, platforms, number):
                 delivery.presence.changed_elsewhere(user_id, platforms, number)
             case messages.DeviceSignedIn():

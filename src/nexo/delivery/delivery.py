@@ -17,13 +17,14 @@ from nexo.core import events
 from nexo.core.model import CursorChange, Head, Message, MsgType, Sent
 from nexo.core.tracing import InstanceTrace
 from nexo.delivery.audiences import Audiences
-from nexo.delivery.call_frames import push_call
 from nexo.delivery.deletion_watch import DeletionWatch
 from nexo.delivery.fanout import Fanout
 from nexo.delivery.hub import Hub
 from nexo.delivery.presence import PresenceWatch
+from nexo.delivery.provisional import ProvisionalPusher
 from nexo.delivery.receipts import ReceiptPusher
 from nexo.delivery.remote import Remote, Reorder
+from nexo.delivery.typing import TypingPusher
 from nexo.errors import NexoError
 from nexo.ids import peers_of
 from nexo.metrics import families as f
@@ -94,6 +95,8 @@ class Delivery:
             remote,
             reorder,
         )
+        self.provisionals = ProvisionalPusher(self.hub, self.audiences, self.fanout, remote)
+        self.typing = TypingPusher(self.audiences, self.fanout, remote)
         self.hub.on_removed = self.fanout.push_log.ended
         self.receipts = ReceiptPusher(
             acknowledging,
@@ -196,11 +199,11 @@ class Delivery:
     # -- messages that are accepted and not saved ------------------------------------------------------------
 
     def provisional(self, message: Message, member_epoch: int, origin: Address | None) -> None:
-        self.fanout.provisional(message, member_epoch, origin)
+        self.provisionals.push(message, member_epoch, origin)
 
     def withdrawn(self, message: Message, reason: str) -> None:
         event = events.Withdrawn(message.server_msg_id, message.conversation_id, reason)
-        self.fanout.withdrawn(event, message.sender_id)
+        self.provisionals.withdraw(event, message.sender_id)
 
     def outcome(self, address: Address, event: events.Event) -> None:
         """Hand the outcome of an accepted send to the instance that accepted it."""
@@ -219,9 +222,7 @@ class Delivery:
 
     def push_call(self, user_id: str, event: events.CallFrame) -> None:
         """Push to the user's connections on all instances."""
-        self.push_call_here(user_id, event)
-        if self._remote is not None:
-            self._remote.tell_user(user_id, event)  # type: ignore[arg-type]
+        self.fanout.to_user(user_id, event)  # type: ignore[arg-type]
 
     def ask_for_answer(self, call_id: int) -> None:
         if self._remote is not None:
@@ -229,7 +230,7 @@ class Delivery:
 
     def push_call_here(self, user_id: str, event: events.CallFrame) -> None:
         """Push to the user's connections to this instance."""
-        push_call(self.hub.of(user_id), event, self.fanout.instance_id)
+        self.fanout.to_user_here(user_id, event)  # type: ignore[arg-type]
 
     async def online(self, viewer_id: str, user_ids: Sequence[str]) -> list[tuple[str, bool, Sequence[int]]]:
         return list(await self.presence.show(viewer_id, user_ids))

@@ -13,7 +13,7 @@ from time import time
 
 from nexo.config.tree import StrategyConfig
 from nexo.core import events
-from nexo.core.model import QUIET_TYPES, Kind, Message, Sent
+from nexo.core.model import QUIET_TYPES, Message, Sent
 from nexo.delivery.audiences import Audiences
 from nexo.delivery.call_frames import push_call
 from nexo.delivery.frames import Frames, Needed, frames_of, seqs_of_event, seqs_of_quote
@@ -24,7 +24,7 @@ from nexo.delivery.portions import PORTION, Portions
 from nexo.delivery.push_log import PushLog
 from nexo.delivery.remote import Remote, Reorder
 from nexo.errors import NexoError
-from nexo.ids import AT_ALL, now_ms, peers_of
+from nexo.ids import AT_ALL, now_ms
 from nexo.metrics import families as f
 from nexo.metrics.families import Sample
 from nexo.metrics.sending import SendMeter
@@ -32,17 +32,8 @@ from nexo.ports import Address, Audience, ConversationStore, GroupChange, Listen
 
 RETRY_PUSH_MS = 60_000
 NO_FRAME = 1  # recv_msg_opt
-SILENT = 2
 INTRODUCED_MAX = 20_000
 EVERYTHING = ""  # in place of a conversation: all of them
-
-
-def _with_peers(conversation_id: str, audience: Audience) -> Audience:
-    """Returns the audience, with both users of a chat of two that has no message and no block yet."""
-    peers = peers_of(conversation_id)
-    if audience.listeners or peers is None:
-        return audience
-    return Audience(audience.epoch, dict.fromkeys(peers, Listener(1, 0, False, ())))
 
 
 class Fanout:
@@ -72,14 +63,14 @@ class Fanout:
         self.notices = Notices(heads_s)
         self.push_log = PushLog(instance)
         self._note = self.push_log.note
-        self._portions = Portions(hub.connections, self._lose)
+        self.portions = Portions(hub.connections, self._lose)
 
     def samples(self) -> Iterable[Sample]:
         noticed, noted = self.notices.noticed, self.notices.noted
         yield f.PUSHES(self._given - noticed - noted, "message")
         yield f.PUSHES(noticed, "notice")
         yield f.PUSHES(noted, "head")
-        yield from self._portions.samples()
+        yield from self.portions.samples()
 
     # -- what happened -----------------------------------------------------------------------------------
 
@@ -98,7 +89,7 @@ class Fanout:
                 self._deliver(message, known, output, needed, (), since)
                 return
         if address is not None:
-            output = self._connection_at(address)
+            output = self.connection_at(address)
 
         def deliver(audience: Audience) -> None:
             if remote is None:
@@ -112,7 +103,7 @@ class Fanout:
     def saved_elsewhere(self, sent: Sent, origin: Address | None) -> None:
         """Push a message that another instance has saved to the receivers on this instance."""
         message, epoch, needed = sent.message, sent.member_epoch, seqs_of_quote(sent)
-        here = self._connection_at(origin)
+        here = self.connection_at(origin)
         self._audiences.with_audience(
             message.conversation_id,
             epoch,
@@ -120,76 +111,11 @@ class Fanout:
             heard=True,
         )
 
-    def _connection_at(self, address: Address | None) -> Output | None:
+    def connection_at(self, address: Address | None) -> Output | None:
+        """Returns the connection, if it is one of this instance."""
         if address is None or self._remote is None or address.instance_id != self._remote.instance_id:
             return None
         return next((item for item in self._hub.of(address.user_id) if item.conn_id == address.conn_id), None)
-
-    # -- before it is saved --------------------------------------------------------------------------------
-
-    def provisional(self, message: Message, epoch: int, origin: Address | None) -> None:
-        """Push an accepted message to the members that would get a frame of it once it is saved."""
-
-        def deliver(audience: Audience) -> None:
-            if self._remote is not None:
-                self._remote.provisional(message, epoch, audience, origin)
-            self._deliver_provisional(message, audience, origin)
-
-        self._audiences.with_audience(message.conversation_id, epoch, deliver)
-
-    def provisional_elsewhere(self, message: Message, epoch: int, origin: Address | None) -> None:
-        self._audiences.with_audience(
-            message.conversation_id,
-            epoch,
-            lambda audience: self._deliver_provisional(message, audience, origin),
-            heard=True,
-        )
-
-    def _deliver_provisional(self, message: Message, audience: Audience, origin: Address | None) -> None:
-        here = self._here(audience.listeners)
-        if self._mode(message, audience.listeners, here) != "push":
-            return
-        push = partial(self._push_provisional, message, audience.listeners, self._connection_at(origin), {})
-        self._at_once_or_later(message.conversation_id, here, push)
-
-    def _push_provisional(
-        self,
-        message: Message,
-        listeners: dict[str, Listener],
-        sender: Output | None,
-        made: dict[tuple[str, bool, bool], bytes],
-        user_ids: Sequence[str],
-    ) -> None:
-        mentions_all = message.mentions[:1] == (AT_ALL,)
-        for user_id in user_ids:
-            option = SILENT if listeners[user_id].is_silent else listeners[user_id].recv_msg_opt
-            important = (mentions_all or user_id in message.mentions) and user_id != message.sender_id
-            for connection in self._hub.of(user_id):
-                if option == NO_FRAME or connection is sender:
-                    continue
-                key = (connection.dialect.name, important, option == SILENT)
-                if key not in made:
-                    event = events.Pushed(message, important, option == SILENT, False, False, True)
-                    made[key] = connection.dialect.frame(connection.dialect.encode(event))
-                connection.push(made[key])
-
-    def withdrawn(self, event: events.Withdrawn, sender_id: str) -> None:
-        def tell(audience: Audience) -> None:
-            if self._remote is not None:
-                self._remote.withdrawn(event, sender_id, audience)
-            self._withdraw(event, sender_id, audience)
-
-        self._audiences.with_audience(event.conversation_id, 0, tell)
-
-    def withdrawn_elsewhere(self, event: events.Withdrawn, sender_id: str) -> None:
-        self._audiences.with_audience(
-            event.conversation_id, 0, lambda audience: self._withdraw(event, sender_id, audience), heard=True
-        )
-
-    def _withdraw(self, event: events.Withdrawn, sender_id: str, audience: Audience) -> None:
-        """Push to the members and the sender's other devices, which have a copy even if the sender has left."""
-        user_ids = list({*self._here(audience.listeners), sender_id})
-        self._at_once_or_later(event.conversation_id, user_ids, partial(self.to_users, event=event, made={}))
 
     # -- events --------------------------------------------------------------------------------------------
 
@@ -258,9 +184,9 @@ class Fanout:
         everything when the members are unknown; the id of a conversation is shown to its members only."""
         if user_ids is None:
             push = partial(self._resync_all, "push_lost", ())
-            self._portions.add(EVERYTHING, list(self._hub.online_users()), push)
+            self.portions.add(EVERYTHING, list(self._hub.online_users()), push)
         else:
-            self._portions.add_loss(conversation_id, [user_id for user_id in user_ids if self._hub.of(user_id)])
+            self.portions.add_loss(conversation_id, [user_id for user_id in user_ids if self._hub.of(user_id)])
 
     def _lose(self, conversation_id: str, user_ids: Sequence[str]) -> None:
         names = () if conversation_id == EVERYTHING else (conversation_id,)
@@ -274,7 +200,10 @@ class Fanout:
         """Make members resync after a failed push on an instance that could not read the members."""
         self._audiences.forget(conversation_id)
         self._audiences.with_audience(
-            conversation_id, 0, lambda audience: self.lost(conversation_id, self._here(audience.listeners)), heard=True
+            conversation_id,
+            0,
+            lambda audience: self.lost(conversation_id, self.members_here(audience.listeners)),
+            heard=True,
         )
 
     def _in_turn(
@@ -309,13 +238,13 @@ class Fanout:
         mode = "push"
         is_group = conversation_id.startswith("sg_")
         if is_group:
-            here = self._here(listeners)
-            mode = self._mode(message, listeners, here)
+            here = self.members_here(listeners)
+            mode = self.mode_of(message, listeners, here)
         self._note((message.server_msg_id, time(), mode))
-        if is_group and (len(here) > PORTION or conversation_id in self._portions):
+        if is_group and (len(here) > PORTION or conversation_id in self.portions):
             push = partial(self._push_message, message, listeners, frames_of(message), mode, origin, needed)
             done = partial(self._finish, message, also, since)
-            self._portions.add(conversation_id, list(here), push, done)
+            self.portions.add(conversation_id, list(here), push, done)
             return
         given = self._push_message(message, listeners, frames_of(message), mode, origin, needed, here)
         if also or (given and since):
@@ -375,23 +304,24 @@ class Fanout:
         self._given += given
         return given
 
-    def _at_once_or_later(
+    def at_once_or_later(
         self, conversation_id: str, user_ids: Collection[str], push: Callable[[Sequence[str]], None]
     ) -> None:
         """Push now, or in portions to many users, behind earlier pushes of the conversation."""
-        if len(user_ids) > PORTION or conversation_id in self._portions:
-            self._portions.add(conversation_id, list(user_ids), push)
+        if len(user_ids) > PORTION or conversation_id in self.portions:
+            self.portions.add(conversation_id, list(user_ids), push)
         else:
             push(list(user_ids))
 
-    def _here(self, listeners: dict[str, Listener]) -> Collection[str]:
+    def members_here(self, listeners: dict[str, Listener]) -> Collection[str]:
         """Returns the connected members; iterates over the shorter of the two lists."""
         online = self._hub.online_users()
         if len(listeners) <= len(online):
             return [user_id for user_id in listeners if user_id in online]
         return [user_id for user_id in online if user_id in listeners]
 
-    def _mode(self, message: Message, listeners: dict[str, Listener], here: Collection[str]) -> str:
+    def mode_of(self, message: Message, listeners: dict[str, Listener], here: Collection[str]) -> str:
+        """Returns how members learn of a message: `push`, `notify` or `none`."""
         rules = self._strategy
         if message.group_id is None or (message.is_event and message.msg_type not in QUIET_TYPES):
             return "push"
@@ -466,29 +396,3 @@ class Fanout:
     def resync(self, user_id: str, reason: str, conversation_ids: Sequence[str] = ()) -> None:
         for connection in self._hub.of(user_id):
             connection.resync(reason, conversation_ids=conversation_ids)
-
-    def typing(self, sender: str, conversation_id: str, kind: int, on: bool) -> None:
-        """Push to connected members; never stored, never repeated."""
-
-        def tell(audience: Audience) -> None:
-            audience = _with_peers(conversation_id, audience)
-            listener = audience.listeners.get(sender)
-            if listener is None or (kind == Kind.SINGLE and listener.blocked):
-                return
-            self._tell_typing(audience, sender, conversation_id, on)
-            if self._remote is not None:
-                self._remote.typing(sender, conversation_id, audience, on)
-
-        self._audiences.with_audience(conversation_id, 0, tell, fleeting=True)
-
-    def typing_elsewhere(self, sender: str, conversation_id: str, epoch: int, on: bool) -> None:
-        def tell(audience: Audience) -> None:
-            self._tell_typing(_with_peers(conversation_id, audience), sender, conversation_id, on)
-
-        self._audiences.with_audience(conversation_id, epoch, tell, heard=True, fleeting=True)
-
-    def _tell_typing(self, audience: Audience, sender: str, conversation_id: str, on: bool) -> None:
-        others = [user_id for user_id in self._here(audience.listeners) if user_id != sender]
-        if conversation_id not in self._portions:  # typing that waits is out of date
-            event = events.IsTyping(sender, conversation_id, on)
-            self._at_once_or_later(conversation_id, others, partial(self.to_users, event=event, made={}))

@@ -183,12 +183,12 @@ class CommandHandlers:
             if not is_group_id(command.group_id):
                 raise NexoError("group_not_found")
             conversation_id = group_conversation_id(command.group_id)
-            self._delivery.fanout.typing(user_id, conversation_id, Kind.GROUP, command.on)
+            self._delivery.typing.push(user_id, conversation_id, Kind.GROUP, command.on)
         elif command.recv_id is not None:
             check_user_id(command.recv_id, "receiver")
             if command.recv_id != user_id:
                 conversation_id = single_conversation_id(user_id, command.recv_id)
-                self._delivery.fanout.typing(user_id, conversation_id, Kind.SINGLE, command.on)
+                self._delivery.typing.push(user_id, conversation_id, Kind.SINGLE, command.on)
 
     # -- messages ------------------------------------------------------------------------------------
 

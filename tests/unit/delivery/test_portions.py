@@ -129,7 +129,7 @@ async def test_after_a_failure_the_rest_of_the_members_resync() -> None:
     connections[500].failure = RuntimeError("a defect")
     with capture_logs() as logs:
         fanout.saved(sent(BIG, 1), None, None)
-        await until(lambda: BIG not in fanout._portions)
+        await until(lambda: BIG not in fanout.portions)
     connections[500].failure = None
     assert [entry["event"] for entry in logs] == ["push_failed"]
     assert [connection.resyncs for connection in connections[500:]] == [[(BIG,)]] * 500
@@ -146,4 +146,4 @@ async def test_without_room_the_members_resync_once(monkeypatch: pytest.MonkeyPa
     look: Callable[[], Awaitable[bool]] = lambda: members_resync(connections)  # noqa: E731
     await until(look)
     assert all(bodies(connection) == ["1", "2"] for connection in connections)
-    assert BIG not in fanout._portions
+    assert BIG not in fanout.portions
