@@ -1,8 +1,8 @@
 """Several server processes on one port: started, watched, started again, and stopped as one.
 
 The supervisor holds no client connections and no data; a child is the same program, started with its number. A socket
-pair joins the two: over it a child reports that it accepts connections, and its end shows each that the other has
-ended. So the children of a supervisor that was killed stop gracefully.
+pair joins the two: over it a child reports that it accepts connections, and when one side closes, the other knows that
+the process has ended. So the children of a supervisor that was killed stop gracefully.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who a request is from: the bearer of its token."""
+"""Finds the user of a request by its bearer token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the calls under `/server` take."""
+"""Requests of the routes under `/server`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Who calls a route: a user by a token, or a product's backend by a key, for itself or for a user.
+"""The caller of a route: a user with a token, or a product's backend with a key, which acts for itself or for a user.
 
-One rule for all routes: a route with `scopes` is for keys with one of them (`moderate`: also for administrators); every
-other route that needs a user takes a user's token, or a key that acts for a user. A bot's key acts as its own user,
-another key needs the scope `act` and names the user in `Nexo-User`.
+One rule for all routes: a route with `scopes` is for keys with one of these scopes (`moderate`: also for
+administrators); every other route that needs a user takes a user's token, or a key that acts for a user. The key of a
+bot acts as its own user. Any other key needs the scope `act` and names the user in `Nexo-User`.
 """
 
 from __future__ import annotations

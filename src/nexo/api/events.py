@@ -1,4 +1,4 @@
-"""Handler of `GET /server/events`: what was committed, for a product's backend that asks."""
+"""Handler of `GET /server/events`: a product's backend asks what was committed."""
 
 from __future__ import annotations
 

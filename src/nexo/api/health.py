@@ -1,4 +1,4 @@
-"""Is the server alive, can it store and deliver, and what do its counters say."""
+"""Health: whether the server is alive, whether it can store and deliver, and its metrics."""
 
 from __future__ import annotations
 

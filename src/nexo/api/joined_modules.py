@@ -1,8 +1,8 @@
-"""Joins the ES modules that a page needs into one file, when the server starts: a slow line carries one file instead
-of a hundred.
+"""Joins the ES modules that a page needs into one file, when the server starts: on a slow line one file loads faster
+than a hundred.
 
 Each module becomes a function that returns its exports, in the order of their imports. Only `import` and `export`
-statements at the beginning of a line are parsed; what cannot be joined is refused, and a test joins all pages.
+statements at the beginning of a line are parsed. A module that cannot be joined is refused; a test joins all pages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the calls about contacts, links, sessions, accounts and reports take."""
+"""Requests of the routes about contacts, links, sessions, accounts and reports."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the calls take: bodies of POST and PUT, queries of GET and DELETE. Anything else in them is refused.
+"""Requests of the routes: bodies of POST and PUT, queries of GET and DELETE. Unknown fields are refused.
 
-Types are checked here; sizes and forms by the services, which know the error that names the field.
+Types are checked here. Sizes and forms are checked by the services, which raise the error that names the field.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the calls answer, inside `data`. Messages have their shape from `core/shapes.py`, users, groups and
+"""Answers of the routes: the structs in `data`. Messages have their shape from `core/shapes.py`; users, groups and
 members from `core/profile_shapes.py`."""
 
 from __future__ import annotations

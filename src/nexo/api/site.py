@@ -1,8 +1,9 @@
-"""The web client at `/`, the console at `/admin`, their files under `/web/`, the SDK under `/sdk/`: from memory.
+"""Serves the web client at `/`, the console at `/admin`, their files under `/web/` and the SDK under `/sdk/`, all from
+memory.
 
-A page carries its styles, and names its one joined module and other files by the digest of them all
-(`/web/<digest>/…`). Those may be kept for ever, and a new version is fetched as a whole or not at all. Without the
-digest the same files are there as they are written, and asked for again each time.
+A page contains its styles. It names its joined module and its other files by a digest of all files (`/web/<digest>/…`):
+browsers may keep these files for ever, and fetch a new version as a whole or not at all. Without the digest the same
+files are served as they are written, and browsers ask for them again each time.
 """
 
 from __future__ import annotations

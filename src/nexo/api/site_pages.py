@@ -1,5 +1,5 @@
-"""The pages of the site as they are sent: styles inside, addresses with the digest, one joined module; and the rules
-that a browser keeps to on them."""
+"""Makes the pages of the site as they are sent: styles inside, addresses with the digest, one joined module; and their
+content policy."""
 
 from __future__ import annotations
 

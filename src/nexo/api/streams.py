@@ -1,4 +1,4 @@
-"""Requests whose body or answer is not held in memory: what their handlers get, and the body in pieces."""
+"""Requests whose body or answer is not held in memory: what their handlers get, and reading the body in pieces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handlers: accounts, sessions, and who others are."""
+"""Handlers: accounts, sessions, and profiles of other users."""
 
 from __future__ import annotations
 

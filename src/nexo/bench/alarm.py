@@ -1,5 +1,8 @@
-"""A timer that rings within tens of microseconds. uvloop's own round to whole milliseconds, which would be most
-of what a fast server is measured with; Linux has better ones (timerfd), Python wraps them only since 3.13."""
+"""A timer that is exact to tens of microseconds.
+
+Timers of uvloop are rounded to whole milliseconds, which is longer than most answers of a fast server. Linux has exact
+timers (timerfd); Python supports them only since 3.13.
+"""
 
 from __future__ import annotations
 

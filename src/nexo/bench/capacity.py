@@ -1,4 +1,5 @@
-"""How much load a server takes before a latency objective breaks: doubled until it does, then narrowed down."""
+"""How much load a server takes before a latency objective is missed: the load is doubled until then, and the limit
+narrowed down."""
 
 from __future__ import annotations
 

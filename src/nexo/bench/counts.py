@@ -31,7 +31,7 @@ class Counts(msgspec.Struct):
     resyncs: int = 0
     reconnects: int = 0
     lost: dict[str, int] = {}  # connections that ended and should not have, by reason
-    ended: dict[str, int] = {}  # those of which it was expected
+    ended: dict[str, int] = {}  # of them, the connections whose end was expected
     errors: dict[str, int] = {}
 
     def add(self, other: Counts) -> None:

@@ -1,7 +1,8 @@
-"""Client message ids that say who sent what as which number, and are still as good as random to an index.
+"""Client message ids that contain the sender and the number of a message, and look random to an index.
 
-Sixteen digits depend on run, sender and number and are spread evenly; the last twelve are the sender's and the
-message's number. So a ledger knows every id without keeping it, and a message that was never sent is detected.
+Sixteen digits depend on run, sender and number and are spread evenly; the last twelve are the number of the sender and
+the number of the message. So every id of a run can be computed instead of kept, and a message that was never sent is
+detected.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 def usage_of(pids: Iterable[int]) -> Usage:
-    """Of these processes and all that they started; those that have ended count nothing any more."""
+    """Returns the use of these processes and all that they started. Processes that have ended are not counted."""
     cpu_ns = rss = 0
     pages = os.sysconf("SC_PAGE_SIZE")
     for pid in _with_children(pids):

@@ -1,4 +1,5 @@
-"""One run: generator processes are started, let loose at the same moment, watched, and their findings put together."""
+"""One run: generator processes are started, begin at the same moment, are watched, and their results are put
+together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When an open loop sends: fixed beforehand, and not moved by how fast the server answers."""
+"""When an open loop sends: the times are fixed before the run and do not depend on how fast the server answers."""
 
 from __future__ import annotations
 

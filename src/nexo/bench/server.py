@@ -1,4 +1,4 @@
-"""A server of one's own to measure: `nexo serve` on a temporary data folder, without limits, on any free port."""
+"""A private server to measure: `nexo serve` on a temporary data folder, without limits, on any free port."""
 
 from __future__ import annotations
 

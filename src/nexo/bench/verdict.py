@@ -1,6 +1,7 @@
-"""Is what was measured true? Histories against acknowledgements, and the counts of a run against each other.
+"""Checks whether the measured server was correct: histories against acknowledgements, and the counts of a run against
+each other.
 
-Pure: compares what was acknowledged with what was found, and notes what differs.
+Pure: compares what was acknowledged with what was found, and notes each difference.
 """
 
 from __future__ import annotations

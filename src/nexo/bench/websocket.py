@@ -75,7 +75,7 @@ class BenchConnection(asyncio.Protocol):
             self.transport.write(frame)
 
     def cut(self) -> None:
-        """Gone without a word, like a phone in a tunnel."""
+        """End without a closing handshake, like a phone in a tunnel."""
         self.transport.abort()
 
     def data_received(self, data: bytes) -> None:

@@ -1,5 +1,5 @@
-"""What users do with calls: the shape of each request is checked here, the rest in the database under the lock of the
-call, so that any instance can take any step of it."""
+"""What users do with calls. The shape of each request is checked here, everything else in the database under the lock
+of the call, so any instance can take any step of a call."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Watches calls that have not ended: those that ring too long, whose participants have gone, or that never end.
+"""Watches calls that have not ended: calls that ring too long, calls without participants, and calls that never end.
 
-Every instance does so, because the one that took a call may be gone; an end is written once, by the first of them. The
-instance that took a call looks at the right moment, other instances every few seconds.
+Every instance does so, because the instance that took a call may be gone; the end is written once, by the first
+instance. The instance that took a call looks at the right moment, other instances every few seconds.
 """
 
 from __future__ import annotations

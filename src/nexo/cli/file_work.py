@@ -1,4 +1,5 @@
-"""What `nexo backup` and `nexo restore` share: how they ask the laws, how they end, and what they say of a server."""
+"""What `nexo backup` and `nexo restore` share: how they check the laws, how they end, and what they report of a running
+server."""
 
 from __future__ import annotations
 

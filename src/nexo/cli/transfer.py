@@ -1,4 +1,4 @@
-"""What the commands that move whole stores share: how they show where they are, and how they end."""
+"""What the commands that move whole stores share: how they show progress, and how they end."""
 
 from __future__ import annotations
 

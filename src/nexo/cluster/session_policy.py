@@ -1,8 +1,8 @@
-"""`session.policy` across instances: of all connections in a slot the latest stays.
+"""`session.policy` across instances: of all connections in a slot only the latest stays.
 
-Every sign-in gets a number from Redis; the instances that hold the user are notified of it, and connections with a
-lower number are closed. The number of a connection may arrive after the notice of a later one; the notice is kept
-until it does.
+Every sign-in gets a number from Redis. The instances with connections of the user are notified of it and close
+connections with a lower number. The number of a connection may arrive after the notice of a later sign-in; the notice
+is kept until then.
 """
 
 from __future__ import annotations

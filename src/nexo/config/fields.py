@@ -1,4 +1,4 @@
-"""How a setting is described, and how the descriptions are read off the structs again."""
+"""Descriptions of settings (`about`), and reading them back from the structs."""
 
 from __future__ import annotations
 

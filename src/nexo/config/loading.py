@@ -1,4 +1,5 @@
-"""Defaults < nexo.toml < environment < flags. What is unknown or wrong is named, with its source."""
+"""Loads the configuration: defaults < nexo.toml < environment < flags. An unknown or wrong setting is reported with its
+source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the data is: `data.dir` and `store.url`, parsed. What an engine can do is the store's knowledge."""
+"""Where the data is: `data.dir` and `store.url`, parsed. What an engine can do is decided in `store/engines`."""
 
 from __future__ import annotations
 

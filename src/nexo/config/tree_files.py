@@ -1,4 +1,4 @@
-"""The settings of files, a section of the tree (`tree.py`)."""
+"""Settings of files. Part of `tree.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of reading pictures and recordings, a section of those of files (`tree_files.py`)."""
+"""Settings of examining pictures and recordings. Part of `tree_files.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of users, contacts, calls, reports and exports; part of the tree in `tree.py`."""
+"""Settings of users, contacts, policy, reports and exports. Part of `tree.py`."""
 
 from __future__ import annotations
 

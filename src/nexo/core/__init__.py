@@ -1,1 +1,1 @@
-"""What Nexo knows about chat, without any I/O: the model, who may do what, who may see what."""
+"""The rules of chat, without any I/O: the model, permissions, visibility."""

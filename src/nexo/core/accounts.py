@@ -1,4 +1,4 @@
-"""Values of passwords, sessions and registration. What the store returns has hashes only: not enough to sign in."""
+"""Values of passwords, sessions and registration. The store returns hashes only: they are not enough to sign in."""
 
 from __future__ import annotations
 

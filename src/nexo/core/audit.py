@@ -1,4 +1,4 @@
-"""An act of an administrator, a key or the command line, as the audit log holds it."""
+"""An entry of the audit log: an act of an administrator, a key or the command line."""
 
 from __future__ import annotations
 

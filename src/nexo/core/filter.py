@@ -1,7 +1,7 @@
 """The content filter: finds listed words in messages, and masks or refuses them.
 
-Words and text are compared after NFKC and case folding. Both change lengths, so a match in the folded
-text is mapped back to the stretch of the original that it stands for.
+Words and text are compared after NFKC and case folding. Both change lengths, so a match in the folded text is mapped
+back to the part of the original text that it was made from.
 """
 
 from __future__ import annotations

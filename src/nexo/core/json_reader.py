@@ -1,8 +1,8 @@
 """Errors for JSON that a typed decoder refuses: the same for HTTP bodies and for frames.
 
-A decoder refuses with a sentence; here it becomes the error of the table that names the field. JSON that no engine
-could store (a lone surrogate, a number without end) is read all the same, to find the field that has it and what
-an answer echoes.
+A decoder refuses with a sentence; this module turns it into the error of the table that names the field. JSON that no
+engine could store (a lone surrogate, an infinite number) is read nevertheless, to find the wrong field and the fields
+that an answer echoes.
 """
 
 from __future__ import annotations

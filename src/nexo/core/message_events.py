@@ -1,7 +1,7 @@
 """Events about an earlier message: edits (110), reactions (111) and pins (112).
 
-An event is stored bare: it names the message and has nothing of its content. What it shows is added when it is read or
-pushed, for receivers who may see the message. Pure.
+An event is stored bare: it names the message and holds none of its content. The content is added when the event is read
+or pushed, for receivers that may see the message. Pure.
 """
 
 from __future__ import annotations

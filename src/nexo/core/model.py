@@ -225,7 +225,8 @@ class Sent(Struct, gc=False):
     quoted_seq: int | None = None  # seq of the quote's target: receivers who cannot see it get no quote
     content_changed: bool = False
     member_epoch: int = 0
-    quoted_edit_seq: int | None = None  # of the last edit of the quote's target: its text is for who may see that
+    # of the last edit of the quote's target: only members that see this seq get the quoted text
+    quoted_edit_seq: int | None = None
     unquoted_for: tuple[str, ...] = ()  # members who deleted the quote's target
 
 

@@ -1,4 +1,4 @@
-"""What goes between the journal, the index of search and a question to it."""
+"""Values that pass between the journal, the index of search and a question to it."""
 
 from __future__ import annotations
 

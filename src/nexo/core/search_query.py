@@ -1,7 +1,8 @@
-"""A question to search: what it asks the index for, which texts it matches, and what of them is shown.
+"""A question to search: which entries of the index it asks for, which texts it matches, and which part of them is
+shown.
 
-Words are found by their beginning, runs of writing without spaces anywhere, what stands in quotation marks exactly.
-The index only names candidates: `Question.matches` decides.
+A word is found by its beginning. Text in writing without spaces is found anywhere. Text in quotation marks is found
+exactly. The index only names candidates: `Question.matches` decides.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What of a message is searched, and in which media list it is."""
+"""Which text of a message is searched, and in which list of media the message is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answer to where a message is, for HTTP and the command line."""
+"""The answer to the question where a message is, for HTTP and the command line."""
 
 from __future__ import annotations
 

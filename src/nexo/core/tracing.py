@@ -1,4 +1,4 @@
-"""Where a message is: what the database and the instances know of its way to each receiver. Never its text."""
+"""Where a message is: what the database and the instances know of its delivery to each receiver. Never its text."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What users delete while messages are resent to one of their connections.
+"""Remembers what users delete while messages are resent to one of their connections.
 
-These messages were read before the deletion and would follow its event on the wire. A deletion that was committed
-before they were read is not among them. Of each later one this instance learns before or after its message is sent:
-before, the message is left out; after, the event follows the message.
+These messages were read before the deletion; sent after the event of the deletion, they would appear again. A message
+that was deleted before the read is not among them. For a later deletion there are two cases: if this instance learns of
+it before it sends the message, the message is left out; if it learns of it afterwards, the event follows the message.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class DeletedMeanwhile:
             self._cleared[event.conversation_id] = event.up_to_seq
 
     def has(self, message: Message) -> bool:
-        """Returns whether the message has been deleted meanwhile."""
+        """Returns whether the message has been deleted since then."""
         if self.is_full or message.server_msg_id in self._ids:
             return True
         return message.seq <= self._cleared.get(message.conversation_id, 0)

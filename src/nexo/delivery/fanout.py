@@ -1,7 +1,7 @@
 """Fan-out: pushes committed messages and events to the connections of their receivers on this instance.
 
 A frame is encoded once per dialect and variant and shared by all its receivers. A message that is not pushed (by
-strategy, by the member's setting, for want of room) is announced by a notice, by changed heads or by RESYNC.
+strategy, by the member's setting, or because a buffer is full) is announced by a notice, by changed heads or by RESYNC.
 """
 
 from __future__ import annotations
@@ -271,8 +271,8 @@ class Fanout:
         needed: Needed | None,
         user_ids: Iterable[str],
     ) -> int:
-        """Push to these members; without the quote, or bare, to who does not see all `needed` seqs. Returns how many
-        connections there were."""
+        """Push to these members. A member that does not see all `needed` seqs gets the message without the quote, or
+        the event bare. Returns how many connections there were."""
         plain = frames.plain
         seq, mentions = message.seq, message.mentions
         # most messages are the same for all receivers

@@ -1,4 +1,4 @@
-"""Less than a frame per message: notices that there is something to pull, and changed heads of many conversations."""
+"""Announces messages without pushing them: a notice for a conversation, or the changed heads of many conversations."""
 
 from __future__ import annotations
 

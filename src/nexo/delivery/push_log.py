@@ -1,7 +1,7 @@
 """What this instance remembers of its last pushes and ended connections, for the question where a message is.
 
-A push is one short tuple in a ring, whatever the number of its receivers: which connections it reached follows from the
-connections that were registered at that moment. Only what a connection did not take is noted by itself.
+A push is one short tuple in a ring, whatever the number of its receivers: the connections that it reached are those
+that were registered at that moment. Only a push that a connection did not take is noted separately.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Writes the events of reactions: soon after a reaction on this instance, and later for what another instance left.
+"""Writes the events of reactions: soon after a reaction on this instance, and later for reactions that another instance
+left.
 
-A reaction is marked in its own transaction (`store/reactions.py`), so nothing here has to survive: what is forgotten is
-found again by its mark.
+A reaction is marked in its own transaction (`store/reactions.py`), so nothing in this module has to survive a crash:
+the mark is found again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The identity in an upgrade request: a bearer token, or the query parameters of the legacy WebSocket API.
 
-The query is `token, send_id, platform_id, operation_id, sdk_type, is_msg_resp`, or all of it in `v`, as base64url of a
-JSON object; OpenIM's clients have other names for the same. A token in it is as secret as in a header: nothing here is
-ever logged.
+The query is `token, send_id, platform_id, operation_id, sdk_type, is_msg_resp`, or all of these in `v`, as base64url of
+a JSON object. OpenIM's clients use other names for the same. A token in the query is as secret as a token in a header:
+this module logs nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The sends of one connection: limits, the order of their answers, and what waits after a transient refusal.
 
 Answers leave in the order of the sends, per conversation. After a transient refusal, later sends of the connection to
-that conversation are refused too until the refused one is back, or for some seconds: a retry must not end up behind its
-successors.
+that conversation are refused too, until the refused message is sent again or some seconds have passed: a retry must not
+be stored behind messages that were sent after it.
 """
 
 from __future__ import annotations

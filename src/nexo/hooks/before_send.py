@@ -1,8 +1,9 @@
 """The question before a send: a service of the operator allows, rejects or replaces what is sent.
 
-Questions of one connection about one conversation are asked side by side, and the drafts are handed on in the order in
-which they were sent. A draft that is refused for now takes all that wait behind it with it: a retry must not end up
-behind its successors. Without an answer in time a draft is handed on as it is, or refused, as `fail_open` says.
+Questions of one connection about one conversation are asked concurrently, and the drafts are passed on in the order in
+which they were sent. When a draft is refused for now, all drafts that wait behind it are refused too: a retry must not
+be stored behind messages that were sent after it. A draft without an answer in time is passed on as it is, or refused,
+depending on `fail_open`.
 """
 
 from __future__ import annotations

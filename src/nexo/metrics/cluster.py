@@ -1,7 +1,8 @@
-"""The numbers of all instances, for the live page of any: each publishes its own for the other instances.
+"""The numbers of all instances, for the live page of any instance: each publishes its own numbers for the other
+instances.
 
-Only what that page shows, a few kilobytes every few seconds. What cannot be exchanged is left out: the page is
-about this instance alone then.
+Only what that page shows: a few kilobytes every few seconds. If the numbers cannot be exchanged, the page shows this
+instance alone.
 """
 
 from __future__ import annotations

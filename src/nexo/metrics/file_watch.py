@@ -1,4 +1,4 @@
-"""Warns when the process has no file descriptor left: the event loop refuses connections then, without a word."""
+"""Warns when the process has no file descriptor left: the event loop then refuses connections without a log line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTTP requests by route. Paths that are no route are one: anybody may invent them."""
+"""HTTP requests by route. All paths that are no route count as one: clients may ask for any path."""
 
 from __future__ import annotations
 

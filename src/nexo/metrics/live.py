@@ -1,7 +1,7 @@
-"""The last quarter of an hour, for the live page: rates and percentiles out of numbers that only ever grow.
+"""The last 15 minutes, for the live page: rates and percentiles from counters that only grow.
 
-Everything comes from samples, so it is the same for one process and for several together: gauges and counters
-are added up, and each process is a row of its own beside.
+Everything is made from samples, so it works alike for one process and for several: gauges and counters are added up,
+and each process also has a row of its own.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Numbers that cost next to nothing to keep: counts by word, and distributions.
+"""Numbers that cost almost nothing to keep: counts by word, and distributions.
 
-They belong to one event loop. What happens in another thread is reported to that loop first.
+They belong to one event loop. Work in another thread is reported to that loop first.
 """
 
 from __future__ import annotations

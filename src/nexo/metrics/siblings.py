@@ -1,7 +1,7 @@
 """The numbers of several processes that serve one port, from any one of them.
 
-Each leaves a snapshot in a folder that they share, every second; what it held when it ended is kept by the
-supervisor, so that counters never go back when one is started again.
+Each process writes a snapshot every second into a folder that they share. The supervisor keeps the last snapshot of a
+process that has ended, so counters never decrease when a process is started again.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Notifications for members without a connection: what the journal has is sent to push services."""
+"""Notifications for members without a connection, made from the journal and sent to push services."""

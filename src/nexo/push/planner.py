@@ -1,8 +1,7 @@
-"""Reads the journal and makes notes of what may have to be pushed, when connections had their time to take it.
+"""Reads the journal and makes notes of what may have to be pushed, after connections had time to take it.
 
-The place is saved when everything before it has become notes: a note is in the database before the journal is left
-behind, so a crash at any moment repeats some notes and loses none. While no device is registered anywhere, the journal
-is not read.
+The place in the journal is saved after everything before it has become notes: a crash at any moment repeats some notes
+and loses none. While no device is registered, the journal is not read.
 """
 
 from __future__ import annotations

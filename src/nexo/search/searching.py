@@ -1,5 +1,5 @@
-"""Questions to search: candidates of the index, newest first, each read as the asker may see it and compared with the
-question itself. So a result is never wrong; it may miss what was saved in the last moments."""
+"""Questions to search: each candidate of the index, newest first, is read as the asker may see it and compared with the
+question. So a result is never wrong; messages of the last moments may be missing."""
 
 from __future__ import annotations
 

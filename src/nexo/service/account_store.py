@@ -1,5 +1,5 @@
-"""The port that accounts need. As for all ports: a method may raise `server_busy` when the database cannot
-be reached, and has changed nothing then; times are the database's."""
+"""The port that accounts need. As for all ports, a method may raise `server_busy` when the database cannot be reached,
+and has then changed nothing; times are those of the database."""
 
 from __future__ import annotations
 

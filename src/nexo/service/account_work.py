@@ -1,7 +1,7 @@
-"""Leaving for good, and taking one's data along: closing and export of accounts.
+"""Closing and export of accounts.
 
-Both are begun by a request and done in steps, first by the instance that took the request, for a moment; what is left
-is done by the chores of the cluster.
+Both begin with a request and are done in steps: the instance that gets the request does the first steps, a periodic
+task on one instance of the cluster does the rest.
 """
 
 from __future__ import annotations

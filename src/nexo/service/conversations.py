@@ -1,6 +1,7 @@
 """A user's conversations: the list, SYNC, reading them, settings, recalling and deleting.
 
-Users take turns at reading: one who reads much delays another by one read at most."""
+Users take turns at reading: a user that reads much delays another user by one read at most.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Turns at something scarce, shared fairly: keys (addresses, users) that wait take turns, and each key's own callers
-wait in order. A caller of one key delays those of another by at most one turn, however many it has waiting."""
+"""Shares something scarce fairly: waiting keys (addresses, users) take turns, and the callers of one key wait in order.
+However many callers of a key wait, they delay a caller of another key by at most one turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups: the shape of each request is checked here; who may do it is decided under the lock."""
+"""Groups: the shape of each request is checked here; permission is checked in the store, under the lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Whether sends would be allowed now, without a lock: what counts is decided where they are written (`batch.py`)."""
+"""Whether sends would be allowed now, without a lock. The decision that counts is made when they are written
+(`batch.py`)."""
 
 from __future__ import annotations
 

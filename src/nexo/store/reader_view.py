@@ -1,7 +1,8 @@
-"""Completes messages for one reader: quotes, the version of an edited message, reactions, what events show.
+"""Completes messages for one reader: quotes, the version of an edited message, reactions, the content of events.
 
-Every read path ends here, behind the visibility gate. An edit is seen by who may see its event; who left before it sees
-the version before it, also in quotes. Messages without any of this cost no statement.
+Every read path ends here, behind the visibility gate. A reader that may see the event of an edit sees the edited text;
+a member that left before the edit sees the version before it, also in quotes. Messages without any of this cost no
+statement.
 """
 
 from __future__ import annotations

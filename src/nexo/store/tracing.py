@@ -1,4 +1,5 @@
-"""What the database knows of a message's way: its row without the content, and the cursors of its receivers."""
+"""What the database knows about the delivery of a message: its row without the content, and the cursors of its
+receivers."""
 
 from __future__ import annotations
 

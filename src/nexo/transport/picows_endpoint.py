@@ -1,7 +1,7 @@
-"""The fast WebSocket implementation: uvloop reads straight into the parser of picows, which is Cython.
+"""The fast WebSocket implementation: uvloop reads directly into the parser of picows, which is Cython.
 
-`WSProtocol` is not public API: nothing else imports it, pyproject.toml pins the version, and the
-conformance suite says what must stay true. It only parses here: what it would write goes nowhere.
+`WSProtocol` is not public API: no other module imports it, pyproject.toml pins the version, and the conformance suite
+checks what Nexo needs of it. It only parses here: what it would write is discarded.
 """
 
 from __future__ import annotations

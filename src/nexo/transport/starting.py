@@ -1,6 +1,7 @@
-"""The port while a start waits: `/healthz` answers, every other path says what the start waits for.
+"""The port while a start waits: `/healthz` answers, every other path reports what the start waits for.
 
-Plain HTTP by hand: the API needs the database, and a supervisor or a person wants to know now.
+It speaks plain HTTP without the API, which needs the database: supervisors and operators have to see the reason at
+once.
 """
 
 from __future__ import annotations

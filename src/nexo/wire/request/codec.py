@@ -1,7 +1,7 @@
 """The codec of the request dialect: the frame around `data`.
 
-A client that sends its `data` as base64 text of JSON (as Go marshals bytes) gets everything in kind from then
-on. That, and the token it showed last, is what the codec of a connection remembers.
+A client that sends its `data` as base64 text of JSON (as Go marshals bytes) gets all answers and pushes in the same
+form from then on. The codec of a connection remembers this, and the last token of the client.
 """
 
 from __future__ import annotations
