@@ -8,7 +8,7 @@ import { Model } from "./model.js";
 import { forgetAll, remember, remembered } from "./prefs.js";
 import { Recent } from "./recent.js";
 import { addressOf } from "./router.js";
-import { doorView } from "./views/door.js";
+import { doorView } from "./views/signin.js";
 import { joinPage } from "./views/join.js";
 import { Shell } from "./views/shell.js";
 import { startWorker } from "./worker.js";

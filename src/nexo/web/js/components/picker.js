@@ -1,6 +1,6 @@
 /** Choosing people: those already known at once, others by name or user id. */
 
-import { findPeople } from "../finding.js";
+import { findPeople } from "../peoplesearch.js";
 import { fill, h, icon, newId } from "../dom.js";
 import { t } from "../i18n.js";
 import { avatar } from "./avatar.js";

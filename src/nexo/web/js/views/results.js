@@ -6,7 +6,7 @@
 import { avatar } from "../components/avatar.js";
 import { openMenu } from "../components/menu.js";
 import { fill, h, icon } from "../dom.js";
-import { findPeople } from "../finding.js";
+import { findPeople } from "../peoplesearch.js";
 import { shortTime } from "../format.js";
 import { t } from "../i18n.js";
 import { addressOf, messageAddress } from "../router.js";
