@@ -12,8 +12,7 @@ from nexo.assembly.core import Core
 from nexo.assembly.files import Files, add_chores, make_files
 from nexo.assembly.hooks import make_gate, make_hooks
 from nexo.assembly.people import account_chore, versions_chore
-from nexo.assembly.push import ConnectedUsers, make_push
-from nexo.assembly.push import Pushing as Pushing
+from nexo.assembly.push import ConnectedUsers, Pushing, make_push
 from nexo.assembly.search import make_search
 from nexo.background import Background
 from nexo.bus.local import LocalBus

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from nexo.assembly.calls import make_calls as make_calls
 from nexo.assembly.core import Core
 from nexo.config import Config
 from nexo.journal.housekeeping import Chore

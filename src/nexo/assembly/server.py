@@ -6,22 +6,22 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from nexo import __version__
 from nexo.api.app import make_api
 from nexo.api.site import Site
 from nexo.assembly.accounts import make_accounts, make_limits
 from nexo.assembly.backend import make_backend
+from nexo.assembly.calls import make_calls
 from nexo.assembly.live import make_live
-from nexo.assembly.messaging import Messaging, Pushing, Troubles
+from nexo.assembly.measuring import measure
+from nexo.assembly.messaging import Messaging, Troubles
 from nexo.assembly.openim import make_openim, make_openim_api
-from nexo.assembly.people import make_actions, make_calls
+from nexo.assembly.people import make_actions
+from nexo.assembly.push import Pushing
 from nexo.cluster.session_policy import SessionPolicy
 from nexo.gateway.canary import Canary
 from nexo.gateway.gateway import Gateway
 from nexo.gateway.session_ends import SessionEnds
 from nexo.metrics.exposition import Metrics
-from nexo.metrics.http import HttpMeter
-from nexo.metrics.process import ProcessMeter
 from nexo.metrics.siblings import Siblings
 from nexo.service.accounts import Accounts
 from nexo.supervisor import SupervisorLink
@@ -84,9 +84,10 @@ def make_server(
         instance=instance,
         openim=None if openim is None else openim.notices,
     )
-    http = HttpMeter()
-    process = ProcessMeter(__version__, store.url.engine, config.gateway.websocket)
-    for measured in (
+    http = measure(
+        metrics,
+        config,
+        store.url.engine,
         store,
         messaging.journal,
         messaging.hooks,
@@ -103,11 +104,7 @@ def make_server(
         calls,
         bus,
         messaging.background,
-        http,
-        process,
-    ):
-        metrics.add(measured.samples)
-    process.start()
+    )
     shown = metrics
     if siblings is not None:
         siblings.start()
