@@ -22,6 +22,7 @@ has chromium || missing+=(chromium) # the web client is tested in a real browser
 has nginx || missing+=(nginx-light) # what is in deploy/ is tried out, as far as that goes without an engine
 has haproxy || missing+=(haproxy)
 has docker-compose || missing+=(docker-compose)
+has turnserver || missing+=(coturn) # calls through a TURN server
 has systemd-analyze || missing+=(systemd)
 
 [ ${#missing[@]} -eq 0 ] || scripts/apt-install.sh "${missing[@]}"

@@ -4,6 +4,7 @@ import { Emitter } from "./emitter.js";
 
 const LOST_MS = 15_000; // a call whose media return within this time continues
 const LOOK_MS = 1000;
+const REPAIR_MS = 4000; // an offer that was not answered by then was lost, or made while there was no network
 
 /** Asks for microphone and camera; without a camera it is a voice call. @param {"audio" | "video"} kind */
 export async function openDevices(kind) {
@@ -26,10 +27,13 @@ export class CallMedia extends Emitter {
   #call = null;
   #timer = 0;
   #screen = null;
+  #repairedAt = 0;
+  #isOnline;
 
-  /** @param {MediaStream} local @param {RTCIceServer[]} iceServers */
-  constructor(local, iceServers) {
+  /** @param {MediaStream} local @param {RTCIceServer[]} iceServers @param {() => boolean} isOnline whether offers reach the server */
+  constructor(local, iceServers, isOnline) {
     super();
+    this.#isOnline = isOnline;
     this.local = local;
     this.peer = new RTCPeerConnection({ iceServers });
     for (const track of local.getTracks()) this.peer.addTrack(track, local);
@@ -95,6 +99,7 @@ export class CallMedia extends Emitter {
       this.#timer = window.setInterval(() => this.emit("change"), LOOK_MS);
     } else if ((connectionState === "disconnected" || connectionState === "failed") && !this.lostAt) {
       this.lostAt = Date.now();
+      this.#repairedAt = 0;
       this.#repair();
       clearInterval(this.#timer);
       this.#timer = window.setInterval(() => this.#look(), LOOK_MS);
@@ -103,20 +108,22 @@ export class CallMedia extends Emitter {
   }
 
   #look() {
-    if (this.lostAt && Date.now() - this.lostAt > LOST_MS) this.emit("failed");
-    else this.emit("change");
+    if (this.lostAt && Date.now() - this.lostAt > LOST_MS) return this.emit("failed");
+    this.#repair();
+    return this.emit("change");
   }
 
   get secondsLeft() {
     return Math.max(0, Math.ceil((LOST_MS - (Date.now() - this.lostAt)) / 1000));
   }
 
-  /** The caller offers anew: other ways through the network are tried. */
+  /** The caller offers anew, until it helps: other ways through the network are tried. Not while the server cannot be reached:
+   * candidates that are gathered without a network lead nowhere, and an answer could belong to an older offer. */
   async #repair() {
-    if (this.#call?.direction !== "outgoing") return;
-    this.peer.restartIce();
+    if (this.#call?.direction !== "outgoing" || !this.#isOnline() || Date.now() - this.#repairedAt < REPAIR_MS) return;
+    this.#repairedAt = Date.now();
     await this.peer.setLocalDescription(await this.peer.createOffer({ iceRestart: true }));
-    this.#call.describe(this.peer.localDescription);
+    this.#call?.describe(this.peer.localDescription);
   }
 
   // -- what the user changes -----------------------------------------------------------------------------

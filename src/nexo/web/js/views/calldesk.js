@@ -86,7 +86,7 @@ export class CallDesk {
     this.#draw();
     try {
       const [local, servers] = await Promise.all([openDevices(/** @type {any} */ (this.#kind)), this.model.client.calls.iceServers().catch(() => [])]);
-      this.#media = new CallMedia(local, servers);
+      this.#media = new CallMedia(local, servers, () => this.model.client.state === "online");
       this.#media.on("change", () => this.#draw());
       this.#media.on("failed", () => this.#call?.end("failed"));
       this.#draw();
