@@ -21,6 +21,7 @@ from nexo.config.loading import describe
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 COMPOSE = DEPLOY / "compose.yaml"
+COTURN = DEPLOY / "compose.coturn.yaml"
 UNIT = DEPLOY / "nexo.service"
 SETTINGS = {field.env for field in describe()}
 
@@ -122,14 +123,17 @@ def find_tool(name: str) -> str:
     return found or pytest.skip(f"{name} is not installed")
 
 
-def test_compose_is_accepted_by_its_own_tool(tmp_path: Path) -> None:
+@pytest.mark.parametrize("files", [(COMPOSE,), (COMPOSE, COTURN)], ids=["alone", "coturn"])
+def test_compose_is_accepted_by_its_own_tool(tmp_path: Path, files: tuple[Path, ...]) -> None:
     tool = find_tool("docker-compose")
     (tmp_path / "env").touch()  # not the one that somebody may have in deploy/
-    secrets = {name: "x" for name in re.findall(r"\$\{(NEXO_[A-Z_]+):\?", COMPOSE.read_text())}
+    demanded = re.findall(r"\$\{(NEXO_[A-Z_]+):\?", "".join(file.read_text() for file in files))
+    secrets = dict.fromkeys(demanded, "x")
     plain = {name: value for name, value in os.environ.items() if not name.startswith("NEXO_")}
 
     def config(env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-        command = [tool, "-f", str(COMPOSE), "--env-file", str(tmp_path / "env"), "config"]
+        named = [option for file in files for option in ("-f", str(file))]
+        command = [tool, *named, "--env-file", str(tmp_path / "env"), "config"]
         return subprocess.run(command, env=plain | env, capture_output=True, text=True, check=False)
 
     done = config(secrets)

@@ -93,7 +93,9 @@ def test_a_network_that_is_gone_for_five_seconds_ends_no_call(
         people_cut = People(browser, web.url.replace("@", ""))
         try:
             ann, ben = (
-                watch((people_cut if user == cut else people).window(**ALLOWED), "relay", through if user == cut else {})
+                watch(
+                    (people_cut if user == cut else people).window(**ALLOWED), "relay", through if user == cut else {}
+                )
                 for user in ("ann", "ben")
             )
             ann.sign_in("ann").chat("Ben Ode")

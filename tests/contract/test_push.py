@@ -4,6 +4,7 @@ that they have read, muted or blocked, or that was recalled."""
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from standardwebhooks import Webhook
 
 from harness.api import Api, make_group, open_api, send
 from harness.core import look
+from harness.push_services import browser_subscription, push_service
 from harness.receiver import Event, Receiver, receiving
 from harness.waiting import until
 from nexo.core.webhook_signature import new_secret
@@ -115,16 +117,23 @@ async def test_nothing_is_pushed_that_was_read_muted_blocked_recalled_or_deleted
 
 
 async def test_a_thousand_messages_are_one_notification_with_their_number(core_url: str) -> None:
-    async with receiving() as receiver, open_push(core_url, receiver, push__wait_ms=1000) as api:
+    wait_ms = 1500
+    async with receiving() as receiver, open_push(core_url, receiver, push__wait_ms=wait_ms) as api:
         await register(api, "bob")
         sends = [
             api.core.sending.send("ann", client_msg_id=f"t{n}", recv_id="bob", content=str(n)) for n in range(1000)
         ]
+        began = time.monotonic()
         await asyncio.gather(*sends)
-        await receiver.until(lambda: bool(receiver.taken) and receiver.taken[-1]["unread"] == 1000)
-        assert len({one["tag"] for one in receiver.taken}) == 1
-        assert (receiver.taken[-1]["body"], receiver.taken[-1]["badge"]) == ("999", 1000)
-        assert len(receiver.taken) < 10
+        took_ms = (time.monotonic() - began) * 1000
+        await send(api, "cid", "bob", "later than all of them")
+        await receiver.until(lambda: any(one["sender_id"] == "cid" for one in receiver.taken))
+        await receiver.until(lambda: any(one["unread"] == 1000 for one in receiver.taken))
+        made = [one for one in receiver.taken if one["sender_id"] == "ann"]
+        assert len(made) <= 1 + took_ms // wait_ms, "more than one in the time that connections have"
+        assert len({one["tag"] for one in made}) == 1
+        assert (made[-1]["body"], made[-1]["unread"]) == ("999", 1000)
+        assert made[-1]["badge"] in (1000, 1001)
 
 
 async def test_what_is_read_or_recalled_disappears_from_the_devices_that_show_it(core_url: str) -> None:
@@ -293,3 +302,76 @@ async def test_a_call_rings_on_registered_devices_and_stops(core_url: str) -> No
         await receiver.until_taken(2)
         ended = receiver.taken[1]
         assert (ended["ended"], ended["title"], ended["tag"]) == (True, "", rung["tag"])
+
+
+async def test_a_time_without_notifications_lets_mentions_through_alone(core_url: str) -> None:
+    async with receiving() as receiver, open_push(core_url, receiver, push__content="none") as api:
+        await register(api, "bob")
+        group = await make_group(api, "ann", "bob", "cid")
+        quiet = {"conversation_id": f"sg_{group['group_id']}", "silent_until": now_ms() + 3_600_000}
+        assert (await api.put("bob", "/conversation/update", **quiet)).error == ""
+        await send(api, "ann", group["group_id"], "not now")
+        await send(api, "ann", "bob", "of another chat")
+        named = await send(api, "ann", group["group_id"], "@bob now", mentions=["bob"])
+        made = {one["conversation_id"]: one for one in await got(receiver, 2)}
+        mention = made[quiet["conversation_id"]]
+        assert (mention["server_msg_id"], mention["mention"], mention["unread"]) == (named["server_msg_id"], True, 2)
+        for one in made.values():  # `none`: neither who nor what
+            assert (one["title"], one["body"]) == ("Nexo", "New message")
+            assert "sender_id" not in one
+        quiet["silent_until"] = 0
+        await api.put("bob", "/conversation/update", **quiet)
+        await send(api, "ann", group["group_id"], "again")
+        assert (await got(receiver, 3))[2]["unread"] == 3
+
+
+async def test_a_service_that_does_not_answer_delays_neither_sends_nor_other_services(
+    core_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = asyncio.Event()
+
+    async def hang(events: list[Event]) -> int:
+        await go_on.wait()
+        return 200
+
+    settings = {"hooks__allow_private": True, "push__connections": 2}
+    async with push_service(monkeypatch) as web, receiving() as receiver:
+        receiver.decide = hang
+        async with open_push(core_url, receiver, **settings) as api:
+            away = [f"away{number}" for number in range(5)]
+            await api.sign_up(*away)
+            for user in away:
+                await register(api, user)
+            subscription = browser_subscription(f"{web.url}/bob", bytes(16))
+            body = {"kind": "web", "subscription": subscription, "device_id": "browser"}
+            assert (await api.post("bob", "/push/register", **body)).error == ""
+            for user in away:
+                await send(api, "ann", user, "into the void")
+
+            async def hangs() -> bool:
+                rows = await look(api.core, "SELECT COUNT(*) FROM push_notes WHERE kind='hook' AND state=2")
+                return rows == [(2,)]  # as many as may be under way
+
+            await until(hangs)
+            await send(api, "ann", "bob", "past it")
+            await until(lambda: web.requests)
+            assert receiver.taken == []
+            go_on.set()
+            await receiver.until_taken(len(away))
+
+
+async def test_a_service_says_when_it_wants_to_be_asked_again(core_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender, "PAUSES_S", (0.01,))
+    async with receiving() as receiver, open_push(core_url, receiver) as api:
+        await register(api, "bob")
+        times: list[float] = []
+
+        async def decide(events: list[Event]) -> int:
+            times.append(time.monotonic())
+            return 429 if len(times) == 1 else 200
+
+        receiver.decide = decide
+        receiver.headers = [(b"retry-after", b"1")]
+        await send(api, "ann", "bob", "later")
+        await receiver.until_taken(1)
+        assert times[1] - times[0] > 0.9

@@ -1,5 +1,5 @@
-"""Calls of the web client, from outside: its connections for media are found, sent through a TURN server if a test wants
-that, and what arrives over them is measured."""
+"""Calls of the web client, from outside: its connections for media are found, sent through a TURN server if wanted, and
+what arrives over them is measured."""
 
 from __future__ import annotations
 

@@ -25,9 +25,9 @@ from aiortc import (
 from aiortc.mediastreams import MediaStreamError
 from aiortc.sdp import candidate_from_sdp
 from av import AudioFrame
-from nexo_client import Call, NexoClient
 
 from harness.waiting import until
+from nexo_client import Call, NexoClient
 
 RATE, SAMPLES = 48_000, 960  # 20 ms
 TONE_HZ, LOUDNESS = 440, 8000
@@ -90,7 +90,9 @@ class CallPeer:
         self._reading: list[asyncio.Task[None]] = []
 
     async def _open(self) -> RTCPeerConnection:
-        servers = [RTCIceServer(one.urls, one.username, one.credential) for one in await self.client.calls.ice_servers()]
+        servers = [
+            RTCIceServer(one.urls, one.username, one.credential) for one in await self.client.calls.ice_servers()
+        ]
         self.rtc = rtc = RTCPeerConnection(RTCConfiguration(iceServers=servers, iceTransportPolicy=self._policy))
         rtc.on("track", lambda track: self._reading.append(asyncio.create_task(self._read(track))))
         rtc.addTrack(Tone())

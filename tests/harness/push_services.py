@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import datetime
 import ipaddress
 import ssl
@@ -113,6 +114,14 @@ class _TwoStub(asyncio.Protocol):
         self._h2.send_headers(stream_id, [(":status", str(answer.status)), *answer.headers], not answer.body)
         if answer.body:
             self._h2.send_data(stream_id, answer.body, end_stream=True)
+
+
+def browser_subscription(endpoint: str, auth: bytes) -> dict[str, Any]:
+    """What a browser registers; its key is not kept."""
+    public = ec.generate_private_key(ec.SECP256R1()).public_key()
+    point = public.public_bytes(serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint)
+    p256dh, secret = (base64.urlsafe_b64encode(data).decode().rstrip("=") for data in (point, auth))
+    return {"endpoint": endpoint, "keys": {"p256dh": p256dh, "auth": secret}}
 
 
 class Certificates(NamedTuple):

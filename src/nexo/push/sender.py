@@ -164,7 +164,9 @@ class NoteSender:
                     self._skip("online", done)
             else:
                 payload = message_payload(one, one.shown, self._content, at_ms, quiet=False)
-                self._start(one, payload, done._replace(shown_seq=one.shown.seq), is_urgent=True)
+                seq = one.shown.seq  # it may be newer than what the note was made for
+                shown = done._replace(shown_seq=seq, sent_seq=max(done.sent_seq, seq))
+                self._start(one, payload, shown, is_urgent=True)
         elif one.is_gone and one.shown is not None:
             payload = message_payload(one, one.shown, self._content, at_ms, quiet=True)
             self._start(one, payload, done._replace(shown_seq=one.shown.seq), is_urgent=False)
