@@ -69,3 +69,82 @@ async def test_a_call_goes_from_one_dialect_to_another(server: ServerProcess) ->
         await envelope.expect("CALL_END", reason="rejected")
         for speaker in (commands, requests):
             await speaker.close()
+
+
+# what is sent, as the request's number and the command's name with fields; `call` is one that cid takes no part in
+REFUSED: tuple[tuple[str, int, str, dict[str, object]], ...] = (
+    ("missing_receiver", 1020, "call.invite", {"user": None}),
+    ("missing_client_msg_id", 1020, "call.invite", {"client_msg_id": None}),
+    ("missing_call_kind", 1020, "call.invite", {"call_kind": None}),
+    ("missing_sdp", 1020, "call.invite", {"sdp": None}),
+    ("unsupported_call_kind", 1020, "call.invite", {"call_kind": "fax"}),
+    ("sdp_too_long", 1020, "call.invite", {"sdp": "x" * 65_001}),
+    ("callee_offline", 1020, "call.invite", {"user": "dan"}),
+    ("blocked", 1020, "call.invite", {"user": "eve"}),
+    ("busy", 1020, "call.invite", {"user": "ann"}),
+    ("missing_call_id", 1021, "call.accept", {"sdp": "v=0"}),
+    ("missing_sdp", 1021, "call.accept", {"call": True}),
+    ("call_not_participant", 1021, "call.accept", {"call": True, "sdp": "v=0"}),
+    ("call_not_participant", 1022, "call.reject", {"call": True}),
+    ("call_not_participant", 1023, "call.cancel", {"call": True}),
+    ("call_not_participant", 1024, "call.ice", {"call": True, "candidate": "c"}),
+    ("call_not_participant", 1025, "call.end", {"call": True}),
+    ("missing_candidate", 1024, "call.ice", {"call": True}),
+    ("call_not_found", 1022, "call.reject", {"call_id": "12345"}),
+)
+
+
+async def test_every_refusal_has_the_same_reason_in_every_dialect(server: ServerProcess) -> None:
+    async with world(server, check_pushes=False) as here:
+        ann, ben, cid, dan, eve = await here.people("ann", "ben", "cid", "dan", "eve")
+        caller, _, _ = await ann.connect(), await ben.connect(), await eve.connect()
+        await eve.post("/user/block", user_id=cid.user_id)
+        frame = {"type": "CALL_INVITE", "to": ben.user_id, "callKind": "audio", "sdp": "v=0", "clientMsgId": fresh_id()}
+        call_id = (await caller.ask(frame, "CALL_INVITE_OK"))["callId"]
+        users = {"ann": ann.user_id, "ben": ben.user_id, "dan": dan.user_id, "eve": eve.user_id}
+        commands, requests, envelope = (
+            await CommandSpeaker.connect(cid),
+            await RequestSpeaker.connect(cid),
+            await cid.connect(),
+        )
+        for reason, number, name, given in REFUSED:
+            fields = dict(given)
+            if name == "call.invite":
+                fields = {"call_kind": "audio", "sdp": "v=0", "client_msg_id": fresh_id()} | fields
+                user = users.get(str(fields.pop("user", "ben")))
+            elif fields.pop("call", False):
+                fields["call_id"] = call_id
+            to_id, recv_id = ({"to_id": user}, {"recv_id": user}) if name == "call.invite" else ({}, {})
+            with pytest.raises(Refused, match=reason):
+                await commands.ask(name, **fields, **to_id)
+            with pytest.raises(Refused, match=reason):
+                await requests.ask(number, **fields, **recv_id)
+            shown = {"type": name.upper().replace(".", "_"), **fields, **({"to": user} if to_id else {})}
+            for old, new in (("call_id", "callId"), ("call_kind", "callKind"), ("client_msg_id", "clientMsgId")):
+                if old in shown:
+                    shown[new] = shown.pop(old)
+            await envelope.send(shown)
+            refused = await envelope.expect("CALL_ERROR")
+            assert (refused["reason"], refused.get("callId")) == (reason, shown.get("callId"))
+        await caller.send({"type": "CALL_CANCEL", "callId": call_id})
+        await caller.expect("CALL_END")
+        for speaker in (commands, requests):
+            await speaker.close()
+
+
+async def test_a_call_that_is_not_answered_times_out_in_every_dialect() -> None:
+    with ServerProcess(calls__ring_s=1, policy__single_chat="contacts") as strict:
+        async with world(strict, check_pushes=False) as here:
+            ann, ben = await here.people("ann", "ben")
+            commands, requests = await CommandSpeaker.connect(ann), await RequestSpeaker.connect(ben)
+            made = {"to_id": ben.user_id, "call_kind": "audio", "sdp": "v=0"}
+            with pytest.raises(Refused, match="not_contact"):
+                await commands.ask("call.invite", **made, client_msg_id=fresh_id())
+            await ann.post("/contact/request", user_id=ben.user_id)
+            await ben.post("/contact/decide", user_id=ann.user_id, accept=True)
+            call_id = (await commands.ask("call.invite", **made, client_msg_id=fresh_id()))["call_id"]
+            await requests.pushed(2020)
+            assert await pushed(commands, "call.timeout") == {"call_id": call_id}
+            assert await requests.pushed(2026) == {"call_id": call_id}
+            for speaker in (commands, requests):
+                await speaker.close()
