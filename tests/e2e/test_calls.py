@@ -9,6 +9,7 @@ import pytest
 
 from harness.chat import Client, Person, fetch_messages, fresh_id, meet, world
 from harness.server_process import ServerProcess
+from nexo.store import schema
 
 OFFER, ANSWER = "v=0 offer", "v=0 answer"
 
@@ -148,6 +149,30 @@ async def test_hanging_up_while_it_rings_cancels_or_rejects(server: ServerProces
         await ann.send({"type": "CALL_END", "callId": call_id, "reason": "failed"})
         assert (await ben.expect("CALL_END", callId=call_id))["reason"] == "failed"
         assert (await record(ben, call_id))["body"]["outcome"] == "failed"
+
+
+def rows_with(server: ServerProcess, mark: str) -> set[str]:
+    """The tables that have this text in a row."""
+    found = {name: server.select(f"SELECT * FROM {name}") for name in schema.metadata.tables}
+    return {name for name, rows in found.items() if any(mark in str(row) for row in rows)}
+
+
+@pytest.mark.parametrize("end", ["CALL_ACCEPT", "CALL_REJECT", "CALL_CANCEL"])
+async def test_what_devices_describe_is_stored_while_it_rings_and_nowhere_else(server: ServerProcess, end: str) -> None:
+    mark = fresh_id()
+    async with meet(server, "ann", "ben") as (ann, ben):
+        call_id = await ring(ann, ben, sdp=f"v=0 {mark}")
+        for side, other in ((ann, ben), (ben, ann)):
+            await side.send({"type": "CALL_ICE", "callId": call_id, "candidate": f"candidate:{mark}"})
+            await other.expect("CALL_ICE", callId=call_id)
+        assert rows_with(server, mark) == {"calls"}
+        await (ann if end == "CALL_CANCEL" else ben).send({"type": end, "callId": call_id, "sdp": f"v=0 {mark}"})
+        await ann.expect("CALL_ACCEPT" if end == "CALL_ACCEPT" else "CALL_END", callId=call_id)
+        assert rows_with(server, mark) == set()
+        if end == "CALL_ACCEPT":
+            await ann.send({"type": "CALL_END", "callId": call_id})
+        await record(ben, call_id)
+        assert rows_with(server, mark) == set()
 
 
 async def test_a_repeated_invitation_is_the_same_call(server: ServerProcess) -> None:
