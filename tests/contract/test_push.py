@@ -137,7 +137,7 @@ async def test_a_thousand_messages_are_one_notification_with_their_number(core_u
 
 
 async def test_what_is_read_or_recalled_disappears_from_the_devices_that_show_it(core_url: str) -> None:
-    async with receiving() as receiver, open_push(core_url, receiver) as api:
+    async with receiving() as receiver, open_push(core_url, receiver, push__hook__secret=new_secret()) as api:
         await register(api, "bob")
         await send(api, "ann", "bob", "one")
         await receiver.until_taken(1)
@@ -152,6 +152,12 @@ async def test_what_is_read_or_recalled_disappears_from_the_devices_that_show_it
         closed = receiver.taken[3]
         assert (closed["kind"], closed["title"], closed["body"]) == ("read", "", "")
         assert (closed["unread"], closed["badge"], closed["urgent"]) == (0, 0, False)
+        await send(api, "ann", "bob", "three")
+        await receiver.until_taken(5)
+        await read_all(api, "bob")
+        await receiver.until_taken(6)
+        ids = [request.headers["webhook-id"] for request in receiver.requests]
+        assert len(set(ids)) == 6, "each is a notification of its own"
         assert len({one["tag"] for one in receiver.taken}) == 1
 
 

@@ -17,6 +17,7 @@ from harness.push_services import browser_subscription
 from harness.receiver import Event, receiving
 from harness.server_process import ServerProcess
 from harness.waiting import until
+from nexo.core.webhook_signature import new_secret
 from nexo.push.web_crypto import new_key
 
 NOWHERE = "https://127.0.0.1:1"
@@ -120,6 +121,33 @@ def _count(text: str, kind: str) -> float:
     lines = [line for line in text.splitlines() if line.startswith("nexo_push_notifications_total")]
     found = [line for line in lines if f'kind="{kind}"' in line and 'result="failed"' in line]
     return sum(float(line.rpartition(" ")[2]) for line in found)
+
+
+async def test_a_call_rings_by_push_also_when_the_service_fails_at_first_and_stops_on_all_devices() -> None:
+    async with receiving() as receiver:
+        answers = iter((503, 429))
+
+        async def fail_twice(events: list[Event]) -> int:
+            return next(answers, 200)
+
+        receiver.decide = fail_twice
+        with ServerProcess(push__hook__url=receiver.url, push__hook__secret=new_secret()) as server:
+            async with world(server, check_pushes=False) as here:
+                ann, ben = await here.people("ann", "ben")
+                caller = await ann.connect()
+                await ben.post("/push/register", kind="hook", token="t", device_id="phone")
+                call_id = (await caller.ask(invitation(ben), "CALL_INVITE_OK"))["callId"]
+                await receiver.until_taken(1)
+                rung = receiver.taken[0]
+                assert (rung["kind"], rung["call_id"], rung["call_kind"]) == ("call", call_id, "video")
+                assert (rung["ended"], rung["sender_id"]) == (False, ann.user_id)
+                assert len({one.headers["webhook-id"] for one in receiver.requests}) == 1
+                phone = await ben.connect()  # woken by it
+                await phone.expect("CALL_INVITE", callId=call_id)
+                await phone.send({"type": "CALL_ACCEPT", "callId": call_id, "sdp": "v=0"})
+                await receiver.until_taken(2)
+                assert (receiver.taken[1]["ended"], receiver.taken[1]["tag"]) == (True, rung["tag"])
+                assert len({one.headers["webhook-id"] for one in receiver.requests}) == 2
 
 
 async def test_a_thousand_messages_while_away_are_one_notification() -> None:

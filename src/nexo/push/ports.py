@@ -24,6 +24,8 @@ class PushStore(Protocol):
     async def name_of(self, user_id: str) -> str:
         """Returns the nickname of a user, or the id."""
 
+    async def is_ringing(self, call_id: int) -> bool: ...
+
     async def remove(self, push_id: int) -> None:
         """Removes a device that its service does not know any more."""
 
@@ -66,12 +68,14 @@ class Delivered(NamedTuple):
 
 
 class PushRequest(NamedTuple):
-    """One notification for one device. `urgent`: it interrupts the user."""
+    """One notification for one device. `urgent`: it interrupts the user. `before` is the seq of the message that the
+    device shows until then: with it, a notification differs from all earlier ones, and not from its own repetition."""
 
     target: PushTarget
     payload: dict[str, Any]
     ttl_s: int
     is_urgent: bool
+    before: int = 0
 
 
 class Provider(Protocol):

@@ -20,13 +20,14 @@ from nexo.metrics import families as f
 from nexo.metrics.families import Sample
 from nexo.ports.ringing import Ring
 from nexo.push.planner import WAITING_MAX, Planner
-from nexo.push.ports import OnlineUsers, Provider, PushRequest, PushStore
+from nexo.push.ports import Delivered, OnlineUsers, Provider, PushRequest, PushStore
 from nexo.push.sender import NoteSender
 
 log = structlog.get_logger()
 
 CONSUMER = "push"
 RINGS_MAX = 200  # calls for which devices are being made to ring
+RING_PAUSES_S = (1.0, 3.0, 8.0)  # after a service that failed
 
 
 class PushService:
@@ -128,11 +129,21 @@ class PushService:
             self._rings -= 1
 
     async def _ring_one(self, target: PushTarget, call: Ring, name: str, ended: bool) -> None:
+        """Tell one device, again while its service fails and it is still true."""
         provider = self._providers.get(target.kind)
+        for pause_s in (*RING_PAUSES_S, None):
+            if provider is None or (now_ms() >= call.expires_at and not ended):
+                return
+            answer = await self._send_ring(provider, target, call, name, ended)
+            if answer.is_taken or answer.retry_s is None or pause_s is None:
+                return
+            await asyncio.sleep(max(pause_s, answer.retry_s))
+            if not ended and not await self._store.is_ringing(int(call.call_id)):
+                return
+
+    async def _send_ring(self, provider: Provider, target: PushTarget, call: Ring, name: str, ended: bool) -> Delivered:
         at_ms = now_ms()
         ttl_s = max(1, (call.expires_at - at_ms) // 1000)
-        if provider is None or (at_ms >= call.expires_at and not ended):
-            return
         payload = call_payload(
             call.call_id,
             call.call_kind,
@@ -148,6 +159,7 @@ class PushService:
         self._sender_of(target.kind).outcomes.add("rung" if answer.is_taken else "not_rung")
         if answer.is_gone:
             await self._store.remove(target.push_id)
+        return answer
 
     def _sender_of(self, kind: str) -> NoteSender:
         return next(sender for sender in self._senders if sender.kind == kind)

@@ -193,7 +193,7 @@ class NoteSender:
             return
         self._lanes[lane] = self._lanes.get(lane, 0) + 1
         self._failing_tasks += is_failing
-        request = PushRequest(one.target, payload, self._ttl_s, is_urgent)
+        request = PushRequest(one.target, payload, self._ttl_s, is_urgent, one.note.shown_seq)
         task = asyncio.get_running_loop().create_task(self._send(request, done, lane, is_failing))
         self._tasks.add(task)
         task.add_done_callback(self._ended)

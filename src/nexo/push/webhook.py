@@ -60,6 +60,7 @@ class PushHook:
 def _message_id(request: PushRequest) -> str:
     """Returns the `webhook-id`: the same when a notification is repeated."""
     payload = request.payload
-    parts = (request.target.push_id, payload["kind"], payload["tag"], payload["server_msg_id"], payload.get("unread"))
+    parts: list[object] = [request.target.push_id, request.before]
+    parts += [payload.get(name) for name in ("kind", "tag", "server_msg_id", "unread", "quiet", "ended")]
     text = "\n".join(map(str, parts))
     return f"push_{hashlib.blake2b(text.encode(), digest_size=15).hexdigest()}"

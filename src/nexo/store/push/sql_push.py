@@ -48,6 +48,9 @@ class SqlPush:
     async def name_of(self, user_id: str) -> str:
         return await self._database.look(lambda: targets.name_of(user_id))
 
+    async def is_ringing(self, call_id: int) -> bool:
+        return await self._database.look(lambda: targets.is_ringing(call_id))
+
     async def has_targets(self) -> bool:
         return await self._database.look(targets.is_any)
 

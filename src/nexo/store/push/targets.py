@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any, NamedTuple
 
+from nexo.core.calls import CallState
 from nexo.core.model import SessionOrigin
 from nexo.core.push import KINDS, PushTarget
 from nexo.errors import NexoError
@@ -117,6 +118,10 @@ def of_users(sql: Sql, user_ids: list[str]) -> Script[list[PushTarget]]:
 def name_of(user_id: str) -> Script[str]:
     found = yield query("SELECT nickname FROM users WHERE user_id=?", user_id)
     return found[0][0] or user_id if found else user_id
+
+
+def is_ringing(call_id: int) -> Script[bool]:
+    return bool((yield query(f"SELECT 1 FROM calls WHERE call_id=? AND state={int(CallState.RINGING)}", call_id)))
 
 
 def is_any() -> Script[bool]:
