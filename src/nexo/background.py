@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextvars import Context
 from typing import Any
 
@@ -27,7 +27,20 @@ log = structlog.get_logger()
 PAUSES_S = (0.05, 0.2, 1.0, 5.0)
 HEALTHY_S = 10.0  # a service that ran this long since its last failure is no longer reported as failing
 
+AGAIN_S = 1.0  # between two attempts to cancel
+
 Service = Callable[[], Coroutine[Any, Any, None]]
+
+
+async def end_all(tasks: Sequence[asyncio.Future[Any]]) -> list[Any]:
+    """Cancel tasks and wait for their end. Returns their results, exceptions included. Until Python 3.12 `wait_for`, which
+    database drivers use, loses a cancellation that comes together with what it waits for: it is repeated."""
+    left = {task for task in tasks if not task.done()}
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=AGAIN_S)
+    return await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class Running:

@@ -315,7 +315,7 @@ async def test_a_time_without_notifications_lets_mentions_through_alone(core_url
         await register(api, "bob")
         group = await make_group(api, "ann", "bob", "cid")
         quiet = {"conversation_id": f"sg_{group['group_id']}", "silent_until": now_ms() + 3_600_000}
-        assert (await api.put("bob", "/conversation/update", **quiet)).error == ""
+        assert (await api.put("bob", "/conversation/update", **quiet)).data is not None
         await send(api, "ann", group["group_id"], "not now")
         await send(api, "ann", "bob", "of another chat")
         named = await send(api, "ann", group["group_id"], "@bob now", mentions=["bob"])
@@ -350,7 +350,7 @@ async def test_a_service_that_does_not_answer_delays_neither_sends_nor_other_ser
                 await register(api, user)
             subscription = browser_subscription(f"{web.url}/bob", bytes(16))
             body = {"kind": "web", "subscription": subscription, "device_id": "browser"}
-            assert (await api.post("bob", "/push/register", **body)).error == ""
+            assert (await api.post("bob", "/push/register", **body)).data["kind"] == "web"
             for user in away:
                 await send(api, "ann", user, "into the void")
 

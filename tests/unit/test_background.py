@@ -6,7 +6,7 @@ import asyncio
 
 from harness.defects import counts
 from harness.waiting import loop_turns, until
-from nexo.background import Background
+from nexo.background import Background, end_all
 
 
 async def test_a_service_that_raises_is_started_again_and_reported() -> None:
@@ -147,3 +147,26 @@ async def test_finishing_does_not_wait_for_the_pause_after_a_failure() -> None:
     async with asyncio.timeout(5):
         await running.finish(30.0)
     assert counts(background)["nexo_task_restarts_total", "reader"] == 1
+
+
+async def test_a_cancellation_that_gets_lost_is_repeated() -> None:
+    cancelled = 0
+
+    async def deaf() -> None:
+        nonlocal cancelled
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                cancelled += 1
+                if cancelled == 2:
+                    raise
+
+    async def fail() -> None:
+        raise ValueError("of its own")
+
+    tasks = [asyncio.ensure_future(deaf()), asyncio.ensure_future(fail())]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    ended = await end_all(tasks)
+    assert [type(one) for one in ended] == [asyncio.CancelledError, ValueError]
+    assert cancelled == 2

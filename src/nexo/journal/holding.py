@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine
 
 import structlog
 
+from nexo.background import end_all
 from nexo.core.journal import ConsumerLease
 from nexo.errors import NexoError
 from nexo.journal.ports import JournalStore
@@ -66,9 +67,7 @@ class Holding:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self.lease = None
-            for task in tasks:
-                task.cancel()
-            results = await asyncio.gather(*tasks, return_exceptions=True)
+            results = await end_all(tasks)
             with contextlib.suppress(NexoError):
                 await self._store.release(lease)
         for result in results:

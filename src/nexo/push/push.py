@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import structlog
 
-from nexo.background import Background, Running
+from nexo.background import Background, Running, end_all
 from nexo.config import Config
 from nexo.core.journal import ConsumerLease
 from nexo.core.push import PushTarget
@@ -83,9 +83,7 @@ class PushService:
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in tasks:
-                task.cancel()
-            results = await asyncio.gather(*tasks, return_exceptions=True)
+            results = await end_all(tasks)
         for result in results:
             if isinstance(result, Exception):
                 raise result
