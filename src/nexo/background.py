@@ -33,8 +33,8 @@ Service = Callable[[], Coroutine[Any, Any, None]]
 
 
 async def end_all(tasks: Sequence[asyncio.Future[Any]]) -> list[Any]:
-    """Cancel tasks and wait for their end. Returns their results, exceptions included. Until Python 3.12 `wait_for`, which
-    database drivers use, loses a cancellation that comes together with what it waits for: it is repeated."""
+    """Cancel tasks and wait for their end. Returns their results, exceptions included. Before Python 3.12 `wait_for`,
+    which database drivers use, loses a cancellation that comes together with what it waits for: it is repeated."""
     left = {task for task in tasks if not task.done()}
     while left:
         for task in left:
