@@ -144,7 +144,7 @@ async def test_a_call_that_is_not_answered_times_out_in_every_dialect() -> None:
             await ben.post("/contact/decide", user_id=ann.user_id, accept=True)
             call_id = (await commands.ask("call.invite", **made, client_msg_id=fresh_id()))["call_id"]
             await requests.pushed(2020)
-            assert await commands.pushed("call.timeout") == {"call_id": call_id}
+            assert await pushed(commands, "call.timeout") == {"call_id": call_id}
             assert await requests.pushed(2026) == {"call_id": call_id}
             for speaker in (commands, requests):
                 await speaker.close()

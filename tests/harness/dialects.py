@@ -717,7 +717,9 @@ class CommandSpeaker(Speaker):
                 return Deleted(self._chat(data), ids, data.get("up_to_seq"), data["deleted_rev"])
             case "sync.resync":
                 return Resync(data["reason"])
-            case "chat.saved" | "contact.event" | "call.invite" | "call.accept" | "call.ice" | "call.end":
+            case "chat.saved" | "contact.event":
+                return None
+            case "call.invite" | "call.accept" | "call.ice" | "call.end" | "call.timeout":
                 return None
             case "session.error" if "client_msg_id" in data:
                 return None
