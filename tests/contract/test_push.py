@@ -323,7 +323,7 @@ async def test_a_time_without_notifications_lets_mentions_through_alone(core_url
         mention = made[quiet["conversation_id"]]
         assert (mention["server_msg_id"], mention["mention"], mention["unread"]) == (named["server_msg_id"], True, 2)
         for one in made.values():  # `none`: neither who nor what
-            assert (one["title"], one["body"]) == ("Nexo", "New message")
+            assert (one["title"], one["body"]) == ("You were mentioned" if one is mention else "New message", "")
             assert "sender_id" not in one
         quiet["silent_until"] = 0
         await api.put("bob", "/conversation/update", **quiet)
