@@ -103,7 +103,7 @@ def _compose(sql: Sql, one: _Found, now_ms: int, badge: int) -> Script[Composed]
         if one.option != 1 and count > 0 and member.status == MemberStatus.NORMAL:
             newest = yield from _newest(sql, one, view, note.want_seq, now_ms, mentions_only)
             is_new = newest is not None and newest.seq > max(note.sent_seq, member.delivered_seq)
-            if is_new and conversation.head_seq > note.want_seq:  # what was saved since needs no notification of its own
+            if is_new and conversation.head_seq > note.want_seq:  # what followed needs none of its own
                 newest = yield from _newest(sql, one, view, conversation.head_seq, now_ms, mentions_only)
             still = newest
             if note.shown_seq and newest is not None and newest.seq > note.shown_seq:
