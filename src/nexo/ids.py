@@ -224,7 +224,7 @@ class LeasedIds(IdGenerator):
 
     @property
     def clock_ms(self) -> int:
-        """What the next id would show."""
+        """Returns the time that the next id would contain."""
         return max(self._clock(), self._last_ms)
 
     def take(self, count: int) -> list[int]:

@@ -21,7 +21,8 @@ Decode = Callable[[bytes], ApiRequest]
 
 
 def error_names(request: type[ApiRequest]) -> dict[str, str]:
-    """For each field, as clients write it, what follows `missing_` and `bad_` in the error that names it."""
+    """Returns for each field, by the name that clients use, the part of the error name that follows `missing_` and
+    `bad_`."""
     names = {}
     for field in msgspec.structs.fields(request):
         plain = field.encode_name if field.name.endswith("_") else field.name
@@ -87,7 +88,7 @@ def query_decoder(request: type[ApiRequest]) -> Decode:
                     value = known + value  # a list may be separated by commas, or repeated
                 elif name in values:
                     raise NexoError("bad_request", f"{name[:100]} is there twice")
-                if text or name not in required:  # nothing, where something is needed, is as good as absent
+                if text or name not in required:  # an empty value of a required field counts as absent
                     values[name] = value
         except KeyError:
             raise NexoError("bad_request", f"There is no parameter {name[:100]!r}") from None

@@ -50,7 +50,7 @@ class Dispatch:
                 methods["HEAD"] = methods["GET"]
 
     def mount(self, prefix: str, app: ASGIApp) -> None:
-        """Have all paths with this prefix answered by another application."""
+        """Let another application answer all paths with this prefix."""
         self._mounted = (prefix, app)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -122,7 +122,7 @@ class Dispatch:
         return answer
 
     def _stream(self, row: Route, handler: StreamHandler) -> Answer:
-        """Returns the answer of a route that reads its body itself, after it has asked who calls."""
+        """Returns the answer of a route that reads its body itself. The caller is authenticated first."""
         services, callers = self._services, self._callers
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> Reply | None:

@@ -108,7 +108,7 @@ def _operation(row: Route, schemas: dict[str, Json]) -> Json:
 
 
 def caller_of(row: Route) -> str:
-    """Returns who may call a route, in words."""
+    """Returns in words which callers may use a route."""
     if not row.signed_in:
         return "anyone, without a token"
     if row.scopes:

@@ -18,7 +18,7 @@ QUERY_FIELDS_MAX = 16
 
 
 class StreamCall(Struct, frozen=True):
-    """One request. `caller` authenticates it, before which no body is read."""
+    """One request. `caller` authenticates it; no body is read before that."""
 
     services: Services
     scope: Scope

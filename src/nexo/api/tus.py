@@ -27,7 +27,7 @@ Handler = Callable[[StreamCall, str], Awaitable[Reply | None]]  # with the user 
 
 
 def _in_version(handler: Handler) -> StreamHandler:
-    """Checks who calls and the version of the request, which every answer names."""
+    """Checks the caller and the version of the request. Every answer names the version."""
 
     @functools.wraps(handler)
     async def answer(call: StreamCall) -> Reply | None:

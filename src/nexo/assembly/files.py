@@ -37,7 +37,7 @@ def make_files(config: Config, store: Store, words: FilterFile) -> Files:
 
 
 def add_chores(files: Files, journal: Journal) -> None:
-    """Have one instance delete what nothing needs."""
+    """Let one instance delete files that are not needed any more."""
     journal.add_chore(Chore("files", files.collecting.step))
     journal.add_chore(Chore("file_orphans", files.collecting.sweep, SWEEP_S))
     journal.add_chore(Chore("file_totals", files.collecting.count, COUNT_S))

@@ -32,7 +32,7 @@ class Pushing(NamedTuple):
 
 
 class ConnectedUsers:
-    """Who is connected: to this instance by its hub, to others by the presence that they share."""
+    """Which users are connected: to this instance by its hub, to other instances by the shared presence."""
 
     def __init__(self, hub: Hub, others: PresenceStore | None) -> None:
         self._hub = hub

@@ -98,7 +98,8 @@ class Recorder:
         return self.latencies.setdefault(name, [Histogram() for _ in range(self.steps + 1)])
 
     def step_of(self, moment: float) -> int:
-        """The last one is for what is late, and for what arrived before the start: neither is part of the figures."""
+        """Returns the step of a time. The last step is for what is late or arrived before the start: neither is part of
+        the figures."""
         since = moment - self.start
         return min(self.steps, int(since * self.per_s)) if since >= 0 else self.steps
 

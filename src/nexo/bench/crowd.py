@@ -292,7 +292,7 @@ class Crowd:
         return expected
 
     def _check_held(self, chat: CrowdChat, member: Person, rows: Sequence[StoredRow]) -> None:
-        """What was pushed to this member is what is stored: the same messages, ids and bodies."""
+        """Check that what was pushed to this member equals what is stored: the same messages, ids and bodies."""
         track = member.tracks[chat.conversation_id]
         digest = 0
         for row in rows:

@@ -34,7 +34,7 @@ def bounds_of(bucket: int) -> tuple[int, int]:
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """In milliseconds."""
+    """Percentiles in milliseconds."""
 
     count: int
     mean: float

@@ -44,7 +44,7 @@ def with_body(head: bytes, body: bytes) -> bytes:
 
 
 class Answer(msgspec.Struct):
-    """What every answer of the API looks like."""
+    """The form of every answer of the API."""
 
     err_code: int
     err_msg: str
@@ -96,5 +96,5 @@ class BenchHttpConnection(asyncio.Protocol):
 
 
 def header(head: bytes, name: bytes) -> bytes:
-    """Of a lower-case head; empty when it is not there."""
+    """Returns the value of a header of a lower-case head; empty when it is missing."""
     return head.partition(b"\r\n" + name + b":")[2].split(b"\r\n", 1)[0].strip()

@@ -169,7 +169,7 @@ class Person:
             self._write(dialect.renewal(self.token))
 
     async def come_back(self) -> None:
-        """As a client does: at once, with what it has, and it sends again what was not answered."""
+        """Connect again as a client does: at once, with its cursors, and send again what was not answered."""
         self.stage.counts.reconnects += 1
         for track in self.tracks.values():
             track.restless = True

@@ -155,7 +155,7 @@ _DEFAULTS: dict[Scenario, dict[str, float]] = {
 
 
 def check_plan(plan: Plan) -> list[str]:
-    """What is wrong with it, in words."""
+    """Returns what is wrong with the plan, in words."""
     problems = []
     if plan.people > MAX_USERS:
         problems.append(f"{plan.people} users are more than a run can number ({MAX_USERS})")

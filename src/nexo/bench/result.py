@@ -160,7 +160,8 @@ def _generator(plan: Plan, parts: Sequence[WorkerResult], latencies: dict[str, H
 
 
 def _figures(parts: Sequence[WorkerResult]) -> dict[str, float]:
-    """Those that end in `_ms` or `s` are the worst of all processes; all other figures add up."""
+    """Returns the figures of all processes together. Those that end in `_ms` or `s` are the worst of all; all others
+    are added up."""
     found: dict[str, float] = {}
     for part in parts:
         for name, value in part.figures.items():
@@ -172,7 +173,7 @@ def _figures(parts: Sequence[WorkerResult]) -> dict[str, float]:
 
 
 def _figures_of_server(plan: Plan, figures: dict[str, float], server: ServerFacts) -> dict[str, float]:
-    """What one client costs."""
+    """Returns what one client costs the server."""
     if server.cpu_s is None or server.rss_after_mib is None or server.rss_before_mib is None:
         return {}
     if plan.scenario is Scenario.connect and figures.get("connections made"):

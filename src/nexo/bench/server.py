@@ -50,7 +50,8 @@ class OwnServer:
         self._environment = environment
 
     def check_store(self) -> str:
-        """What `nexo check` finds wrong with what is stored; empty when nothing is. The server may be running."""
+        """Returns what `nexo check` finds wrong with what is stored; empty when nothing is. The server may be
+        running."""
         done = _run(["check", "--data", str(self.data)], self._environment)
         return "" if done.returncode == 0 else (done.stdout or done.stderr).strip()
 
@@ -67,8 +68,8 @@ def own_server(
     cores: set[int] | None = None,
     program: Sequence[str] = NEXO,
 ) -> Iterator[OwnServer]:
-    """Gone at the end, with everything it stored (in a server database the messages stay). `program` is run in place
-    of `nexo`, and has to be one around it."""
+    """Runs a server that ends with the run, together with everything it stored (in a server database the messages
+    stay). `program` is run in place of `nexo`, and must start it."""
     wanted = SETTINGS | dict(settings or {})
     plain = {name: value for name, value in os.environ.items() if not name.startswith("NEXO_")}
     environment = plain | {f"NEXO_{key.upper().replace('.', '__')}": value for key, value in wanted.items()}
@@ -88,7 +89,7 @@ def own_server(
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                start_new_session=True,  # Ctrl-C is for the one who measures
+                start_new_session=True,  # Ctrl-C ends the measurement, not the server
                 preexec_fn=None if cores is None else lambda: os.sched_setaffinity(0, cores),
             )
             try:

@@ -26,7 +26,7 @@ class Tokens:
         self._timers: set[asyncio.TimerHandle] = set()
 
     def keep_fresh(self, login: LoginReply, people: list[Person]) -> None:
-        """For these, who share it; the list may still grow."""
+        """Renew the token of these persons, which share it. The list may still grow."""
         if not login.refresh_token:
             return
         life_s = max(1.0, login.expires_at / 1000 - time.time())

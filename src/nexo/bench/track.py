@@ -12,7 +12,7 @@ STAMP_DIGITS = 16  # at the beginning of a body: when it was to be sent, in micr
 
 
 class Facts(NamedTuple):
-    """Of a message. The many members of a group hear the same one: it is taken apart once."""
+    """What is known of a message. Many members of a group receive the same one: it is decoded once."""
 
     digest: int
     server_msg_id: int

@@ -136,7 +136,7 @@ def _check_known(name: str, expected: Expectation, rows: Sequence[StoredRow], pr
 
 
 def _check_order(name: str, expected: Expectation, rows: Sequence[StoredRow], proof: Proof) -> None:
-    """What one connection sent stands in the order in which it was sent."""
+    """Check that the messages of one connection are stored in the order in which they were sent."""
     last: dict[int, int] = {}
     for row in rows:
         owner = owner_of(expected.seed, row.client_msg_id)

@@ -49,7 +49,7 @@ class BenchConnection(asyncio.Protocol):
         self.open = False
         self.close_code: int | None = None
         self.read_bytes = 0
-        self.allowed_bytes = 0  # for one who reads slowly
+        self.allowed_bytes = 0  # for a client that reads slowly
         self._upgrade = upgrade
         self._head = True
         self._reading = False
@@ -123,7 +123,7 @@ class BenchConnection(asyncio.Protocol):
             self.transport.abort()
 
     def _read_head(self, buffer: bytes) -> int:
-        """Where the frames begin; 0 while the answer to the upgrade is incomplete, or when it was a refusal."""
+        """Returns where the frames begin; 0 while the answer to the upgrade is incomplete, or when it was a refusal."""
         end = buffer.find(b"\r\n\r\n")
         if end < 0:
             self._buffer = buffer
@@ -156,7 +156,7 @@ async def open_connection(
     if receive_buffer_bytes is None:
         _, connection = await loop.create_connection(make, address.host, address.port, ssl=address.tls)
         return connection
-    # for one who does not read: or the kernel takes megabytes in its name; it has to be known before connecting
+    # for a client that does not read: otherwise the kernel buffers megabytes for it; it must be set before connecting
     family, kind, protocol, _, place = (await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM))[0]
     end = socket.socket(family, kind, protocol)
     try:

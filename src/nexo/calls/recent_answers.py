@@ -43,7 +43,7 @@ class RecentAnswers:
         self._kept.pop(call_id, None)
 
     def repeat(self, call_id: int) -> None:
-        """Have the caller, who has connected again, get the answer from the instance that has it."""
+        """Let the instance that has the answer send it to the caller, which has connected again."""
         if call_id in self._kept:
             self.wanted(call_id)
         else:

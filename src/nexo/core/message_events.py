@@ -43,7 +43,7 @@ def add_reactions(event: Message, reactions: str, added: str | None, removed: st
 
 
 def bare(event: Message) -> Message:
-    """Returns the event as receivers get it who may not see the message."""
+    """Returns the event for receivers that may not see the message."""
     kept = _BARE.get(event.msg_type)
     if kept is None:
         return event

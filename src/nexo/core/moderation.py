@@ -38,7 +38,7 @@ class ReadMessage(NamedTuple):
 
 
 class Moderator(NamedTuple):
-    """Who acts: the name in the audit log, and the user that an event names."""
+    """The actor of a moderation: its name in the audit log, and the user that an event names."""
 
     actor: str
     user_id: str

@@ -110,7 +110,7 @@ def check_may_edit(message: Message, user_id: str, now_ms: int, window_s: int) -
 
 
 def check_may_touch(conversation: Conversation, member: Member | None) -> None:
-    """Reacting and pinning: for members who could write here, muted or not."""
+    """Check that a member may react and pin: members that could write in this conversation may, muted or not."""
     if conversation.kind == SINGLE:
         if member is None:
             raise NexoError("message_not_found")

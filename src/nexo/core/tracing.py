@@ -23,8 +23,8 @@ class ConnectionTrace(Struct, frozen=True, array_like=True):
 
 
 class InstanceTrace(Struct, frozen=True, array_like=True):
-    """What one instance remembers. `pushed_at` is 0 if it does not remember a push of the message; what happened
-    before `remembers_since` it has forgotten."""
+    """What one instance remembers. `pushed_at` is 0 if it does not remember a push of the message. It has forgotten
+    everything before `remembers_since`."""
 
     instance: str
     remembers_since: int
@@ -65,7 +65,7 @@ class OfflinePush(NamedTuple):
 
 
 class TracedReceiver(NamedTuple):
-    """A member at the time of the message, or a user who was none then (`is_member` False)."""
+    """A user that was a member at the time of the message, or was none (`is_member` False)."""
 
     user_id: str
     is_member: bool

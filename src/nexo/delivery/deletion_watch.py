@@ -49,7 +49,7 @@ class DeletionWatch:
 
     @contextmanager
     def during_resend(self, user_id: str) -> Iterator[DeletedMeanwhile]:
-        """To be entered before the messages are read."""
+        """A context around a resend, to be entered before the messages are read."""
         resend = DeletedMeanwhile()
         self._resends.setdefault(user_id, []).append(resend)
         try:

@@ -11,7 +11,8 @@ from nexo.wire.dialect import Dialect
 
 
 class Needed(NamedTuple):
-    """What a member has to see to get the whole of a message: these seqs; and the members who deleted one of them."""
+    """What a member has to see to get a message completely: these seqs. `hidden_from` are the members that deleted one
+    of them."""
 
     seqs: tuple[int, ...]
     hidden_from: tuple[str, ...] = ()

@@ -106,7 +106,7 @@ class PresenceWatch:
                 await self._check_one(connection, user_id)
 
     async def check_watchers(self, user_id: str) -> None:
-        """Show or hide a user to all connections that watch, after that user has changed who may see it."""
+        """Show or hide a user on all connections that watch it, after the user has changed who may see it."""
         self._rule_changes += 1
         with contextlib.suppress(NexoError):
             for connection in list(self._hub.watchers(user_id)):

@@ -343,7 +343,7 @@ class Connection:
             self._touch()
 
     def _touch(self) -> None:
-        """Have `flush` called at the end of this turn of the event loop."""
+        """Let `flush` be called at the end of this turn of the event loop."""
         self._touched = True
         touched = self.host.touched
         if not touched:

@@ -23,7 +23,7 @@ class Host(Protocol[C]):
     touched: list[C]  # connections with frames to write in this turn
 
     def schedule_flush(self) -> None:
-        """Have `touched` flushed at the end of this turn of the event loop."""
+        """Let `touched` be flushed at the end of this turn of the event loop."""
 
     def spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         """Run a job of the connection."""

@@ -220,7 +220,7 @@ class ConnectionSends:
             del self._answers[conversation_id]
 
     def _echo_later(self, message: Message, ref: Any) -> None:
-        """Have the sender's own message pushed to it too, some time after the answer. Pushes that arrive meanwhile wait
+        """Push the sender's own message to it too, some time after the answer. Pushes that arrive in between wait
         behind it: clients count messages in the order in which they get them."""
         dialect = self.connection.dialect
         self._push_later(dialect.frame(dialect.echo(message, ref)))

@@ -32,12 +32,12 @@ class Metrics:
         return [sample for source in self._sources for sample in source()]
 
     def expose(self, accept: str) -> tuple[bytes, str]:
-        """What /metrics answers, and its content type."""
+        """Returns the answer of /metrics, and its content type."""
         return encode_text(self.samples(), accept)
 
 
 def encode_snapshot(samples: Iterable[Sample]) -> bytes:
-    """What one process hands to the one that answers /metrics for all."""
+    """Returns what one process passes to the process that answers /metrics for all."""
     return msgspec.json.encode([_Row.of(sample) for sample in samples])
 
 

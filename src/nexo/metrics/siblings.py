@@ -44,13 +44,14 @@ class Siblings:
         self._leave()
 
     def stop(self) -> None:
-        """What was counted up to now stays."""
+        """Keep what was counted up to now."""
         if self._timer is not None:
             self._timer.cancel()
         self._leave()
 
     def samples(self) -> list[Sample]:
-        """Of all processes together: own numbers as they are now, others' at most a second old."""
+        """Returns the numbers of all processes together: this process as it is now, other processes at most a second
+        old."""
         return merge_snapshots(self._snapshots())
 
     def by_process(self) -> dict[str, list[Sample]]:

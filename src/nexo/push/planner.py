@@ -129,7 +129,7 @@ class Planner:
         return max(0.0, self._pages[0].due_at - time.monotonic()) if self._pages else self._poll_s
 
     async def _look_again(self, page: PushPage) -> None:
-        """Have what devices show looked at again: members have read it, or it was recalled or has expired."""
+        """Let what devices show be examined again: members have read it, or it was recalled or has expired."""
         convs = set(page.changed)
         for wanted in _chunks([Marking(conv, *seqs) for conv, seqs in page.saved.items()]):
             convs |= await self._store.recalled_in(wanted)

@@ -37,13 +37,13 @@ class AccountStore(Protocol):
         """Or `user_not_found`."""
 
     async def users(self, user_ids: Sequence[str]) -> dict[str, User]:
-        """Those of them that exist."""
+        """Returns those of these users that exist."""
 
     async def search(self, prefix: str, limit: int) -> list[User]:
         """Whose id, or nickname as `fold` writes it, begins so."""
 
     async def list_users(self, after: str, limit: int) -> list[User]:
-        """In the order of ids."""
+        """Returns users in the order of their ids."""
 
     async def update(self, user_id: str, changes: dict[str, str | None]) -> User:
         """`changes` has some of nickname, avatar and extra."""

@@ -98,7 +98,7 @@ class Accounts:
         code: str = "",
         address: str = "",
     ) -> User:
-        """Registers a user who asks for it, as far as `auth.registration` allows."""
+        """Registers a user by their own request, as far as `auth.registration` allows."""
         self.check_passwords()
         if self._registration == "open":
             code_hash = None
@@ -312,7 +312,7 @@ class Accounts:
         return await self._store.user(user_id)
 
     async def users(self, user_ids: list[str]) -> list[User]:
-        """Those that exist, in the order asked for, each once."""
+        """Returns the users that exist, in the order asked for, each once."""
         wanted = [user_id for user_id in dict.fromkeys(user_ids) if is_user_id(user_id)]
         found = await self._store.users(wanted)
         return [found[user_id] for user_id in wanted if user_id in found]
@@ -355,7 +355,8 @@ class Accounts:
         return await self._store.set_admin(user_id, is_admin)
 
     async def block(self, user_id: str, other_id: str) -> list[str]:
-        """Once this answers, nothing more of the other's is stored. The answer is who is blocked now."""
+        """Block a user. Once this returns, the blocked user's sends to this user are refused. Returns the users that are
+        blocked now."""
         _check_other(user_id, other_id)
         await self._store.block(user_id, other_id)
         return await self.blocks(user_id)

@@ -105,7 +105,8 @@ class Conversations:
     async def history_before(
         self, user_id: str, conversation_id: str, before_msg_id: str | int, limit: int | None = None
     ) -> Page:
-        """As `history`, below a message: one of another conversation, or that the user may not see, is unknown."""
+        """As `history`, below a message. A message of another conversation, or one that the user may not see, is
+        unknown."""
         seq = await self._messages.seq_of(user_id, conversation_id, parse_server_msg_id(before_msg_id))
         async with self._history.turn(user_id):
             return await self._messages.history(user_id, conversation_id, seq, limit)

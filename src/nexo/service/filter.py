@@ -17,7 +17,8 @@ log = structlog.get_logger()
 
 
 def load_words(path: Path) -> list[str]:
-    """One word per line, without the space around it; blank lines are left out, # is a character as any."""
+    """Returns the words: one per line, without surrounding spaces. Blank lines are left out; # has no special
+    meaning."""
     try:
         lines = path.read_bytes().removeprefix(b"\xef\xbb\xbf").splitlines()
     except OSError as error:

@@ -35,7 +35,7 @@ class Acknowledging:
         return place
 
     async def ack_seq(self, user_id: str, ack_type: str, conversation_id: str, seq: int) -> int:
-        """As `ack_message`, by place; beyond the head means the head. The seq that was noted."""
+        """As `ack_message`, by seq; a seq above the head means the head. Returns the seq that was noted."""
         kind = check_ack_type(ack_type)
         ranges = await self._ranges(user_id, conversation_id)
         if not ranges:

@@ -87,7 +87,8 @@ def _check_configured(secret: str) -> None:
 
 
 def _read(path: Path) -> str | None:
-    """What the file holds; None when there is none. Others must not be able to read it."""
+    """Returns the content of the file, or None when there is none. Other users of the machine must not be able to read
+    it."""
     try:
         file = open(path, encoding="ascii", errors="replace")  # noqa: SIM115
     except FileNotFoundError:

@@ -223,7 +223,7 @@ def _insert_members(
 def let_in(
     change: Change, user_ids: list[str], max_members: int, *, is_invited: bool = False, inviter: str = ""
 ) -> Script[Changed]:
-    """Opens a span for each user at event 102. Members are skipped, and users who have blocked the member that
+    """Opens a span for each user at event 102. Members are skipped, and users that have blocked the member which
     invites them. `inviter` is stored as such, if it is not the actor."""
     sql, conversation = change.sql, change.conversation
     inviter = inviter or change.actor_id

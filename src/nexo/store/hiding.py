@@ -19,7 +19,7 @@ def not_deleted(conv: int, user_id: str, seq: str) -> Fragment:
 
 
 def not_deleted_by(member: Member | None, seq: str = "messages.seq") -> Fragment:
-    """As `not_deleted`, and nothing to look for while the member has deleted no single message."""
+    """As `not_deleted`, and true for all messages while the member has deleted no single message."""
     if member is None or not member.deleted_count:
         return Fragment("1=1", ())
     return not_deleted(member.conv, member.user_id, seq)

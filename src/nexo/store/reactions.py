@@ -218,8 +218,8 @@ def _written_before(event: Message, server_msg_id: int, conversation: Conversati
 
 
 def given(user_id: str, server_msg_id: int, cursor: str | None, limit: int) -> Script[ReactionsPage]:
-    """Returns the users who reacted to a message, by their ids; for a member who has left, as far as they reacted
-    before."""
+    """Returns the users that reacted to a message, by their ids. A member that has left gets the reactions up to
+    then."""
     message, view = yield from find_message(user_id, server_msg_id)
     where = ""
     params: list[Any] = [server_msg_id]

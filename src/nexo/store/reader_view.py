@@ -213,8 +213,8 @@ def _show_changes(
 def _counts(
     sql: Sql, reader_id: str, names: Mapping[int, str], ranges: Mapping[str, Ranges]
 ) -> Script[dict[int, list[_Count]]]:
-    """Returns the counts of messages, given with their conversations, as they are now; for a member who has left, as
-    the last event announced that they may see."""
+    """Returns the present counts of messages, given with their conversations. A member that has left gets the counts of
+    the last event that it may see."""
     chosen = sql.one_of("server_msg_id", sorted(names), "bigint")
     counts: dict[int, list[_Count]] = {}
     for server_msg_id, emoji, counted in (

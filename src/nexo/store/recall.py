@@ -90,8 +90,8 @@ def recalled_before(found: LockedMessage, event_id: int) -> Script[RecallResult]
 
 
 def blank(found: LockedMessage, event_id: int, by: str, actor: str, now_ms: int, keep: bool) -> Script[RecallResult]:
-    """Appends the event, which names `by`, and removes the content. With `keep` the original is kept, which names
-    `actor`."""
+    """Appends the event, which names `by`, and removes the content. With `keep` the original is kept, with `actor` as
+    the one who replaced it."""
     conversation, message, _ = found
     content = {"server_msg_id": str(message.server_msg_id), "seq": message.seq, "by": by}
     event = yield from append_event(conversation, event_id, MsgType.RECALLED, content, by, now_ms)

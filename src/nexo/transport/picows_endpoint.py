@@ -41,7 +41,7 @@ DISCARDED = memoryview(bytearray(64 * 1024))  # written by all connections that 
 
 
 class Nowhere:
-    """What picows takes for a transport and its socket: the parser must not write, close or set options."""
+    """Stands in for a transport and its socket towards picows: the parser must not write, close or set options."""
 
     def get_extra_info(self, name: str) -> Any:
         return self  # also as `ssl_object`, or picows would write to the file descriptor itself

@@ -12,10 +12,10 @@ from nexo.errors import NexoError
 
 
 class BadFrame(Exception):
-    """A frame that is no command. `violation`: it does not even keep to the dialect (counted, and closing
-    when repeated). `for_all`: it was a request that those not signed in may make too, so that it is answered
-    like any other. `signs_in`: it was meant to sign in, which has failed with this. `ref` is what the error has
-    to echo."""
+    """A frame that is no command. `violation`: it breaks the rules of the dialect itself; such frames are counted, and
+    several of them close the connection. `for_all`: it was a request that clients may make without signing in, so it is
+    answered like any other. `signs_in`: it was meant to sign in, which has failed with this error. `ref`: what the
+    error has to echo."""
 
     def __init__(
         self,
@@ -52,10 +52,10 @@ class Dialect(Protocol):
     answer to a request; no other code reads it."""
 
     name: str  # connections of the same name get the same bytes for the same push
-    signs_in: bool  # has a frame to sign in with; otherwise the token comes with the upgrade or not at all
-    confirms: bool  # answers also what has no result; otherwise the client hears of it only when it is refused
+    signs_in: bool  # has a frame to sign in with; otherwise the token must come with the upgrade
+    confirms: bool  # also answers commands without a result; otherwise the client only learns of a refusal
     is_binary: bool  # its messages are binary in both directions; otherwise they are text
-    catches_up: bool  # SYNC and what was missed follow signing in by themselves; otherwise the client asks
+    catches_up: bool  # SYNC and missed messages follow signing in without a request; otherwise the client asks
     resyncs: bool  # has a frame for RESYNC; otherwise a connection that may have missed something is closed
     echo_s: float  # how long after its answer the sender gets its own message as a push too; 0: not at all
 
@@ -65,27 +65,27 @@ class Dialect(Protocol):
         `binary_frame`), so that a frame costs one call."""
 
     def for_connection(self, token: str | None) -> Dialect:
-        """The codec of one connection: itself, unless the dialect has something to remember. `token` is what
-        arrived with the upgrade."""
+        """Returns the codec of one connection: this object, unless the dialect has something to remember. `token` is
+        the token of the upgrade request."""
 
     def decode(self, frame: bytes, user_id: str | None) -> tuple[Command, Any]:
-        """The command of a frame and its ref, or BadFrame. `user_id` is the signed-in user, to compare a
-        claimed sender with."""
+        """Returns the command of a frame and its ref, or raises BadFrame. `user_id` is the signed-in user, to compare
+        with a sender that the frame names."""
 
     def log_fields(self, ref: Any) -> Mapping[str, str | int]:
-        """Returns what identifies a request in the log: what the client itself calls it. `ref` may be None."""
+        """Returns what identifies a request in the log: the name that the client gave it. `ref` may be None."""
 
     def encode_outcome(self, error: NexoError | None) -> bytes:
-        """The outcome of a handshake: the body of a refusal, or the first frame if the client asked for one."""
+        """Returns the outcome of a handshake: the body of a refusal, or the first frame if the client asked for one."""
 
     def answer_text(self, payload: bytes) -> bytes | None:
-        """The answer to a message of the other kind than the dialect's (text in a binary one), as a text; None where
-        that is a violation."""
+        """Returns the answer to a message of the other kind (text in a binary dialect), as text; None where such a
+        message is a violation."""
 
     def echo(self, message: Message, ref: Any) -> bytes:
-        """The payload of a push of the sender's own message, in dialects with `echo_s`."""
+        """Returns the payload of a push of the sender's own message, in dialects with `echo_s`."""
 
     def encode(self, event: Event, ref: Any = None) -> bytes:
-        """The payload of a frame. Without a ref it is a push, the same for every receiver. Empty where the
-        dialect sends nothing: pushes and the answers to sends have a frame in every dialect, some answers have
+        """Returns the payload of a frame. Without a ref it is a push, the same for every receiver. It is empty where
+        the dialect sends nothing: pushes and the answers to sends have a frame in every dialect, some answers have
         none."""

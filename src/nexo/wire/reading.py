@@ -74,7 +74,7 @@ def text_in(found: object, field: str) -> str | None:
 
 
 def echo(value: object) -> str | int:
-    """What can be sent back of an identifier that may be anything."""
+    """Returns what may be sent back of an identifier that can have any type."""
     if isinstance(value, str):
         return value[:ECHO_MAX_CHARS]
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= SEQ_MAX:

@@ -155,7 +155,7 @@ class ReadingHistory(Asking):
 
 
 class Connecting:
-    """As many connections as asked for, as fast as they are let in or at a rate; then they stay."""
+    """Opens the wanted number of connections, at a rate or as fast as the server accepts them, and keeps them open."""
 
     has_histories = False
 

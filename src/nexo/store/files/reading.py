@@ -32,7 +32,7 @@ def file_of(row: Sequence[Any]) -> StoredFile:
 
 
 def read_file(file_id: str) -> Script[StoredFile]:
-    """Returns a file, without a question who asks. Raises `file_not_found`."""
+    """Returns a file without checking the caller. Raises `file_not_found`."""
     found = yield query(f"{SELECT_FILES} WHERE f.file_id=?", file_id)
     if not found:
         raise NexoError("file_not_found")

@@ -189,8 +189,8 @@ class ConversationBuilder:
     async def _read_members(
         self, chats: list[LegacyChat], seen: dict[int, StoredMessages]
     ) -> dict[int, dict[str, Row]]:
-        """Returns (delivered seq, read seq, role, join, mute, speak-mute) by conversation and user. Two rows of one
-        user, after chats were merged or for want of a unique key, become one that is as far as either."""
+        """Returns (delivered seq, read seq, role, join, mute, speak-mute) by conversation and user. A user may have two
+        rows, because chats were merged or the source has no unique key: they become one row with the higher cursors."""
         known: dict[int, dict[str, Row]] = {}
         nothing = StoredMessages()
         for table, kind in ((SINGLE_MEMBERS, Kind.SINGLE), (GROUP_MEMBERS, Kind.GROUP)):

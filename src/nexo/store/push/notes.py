@@ -33,7 +33,7 @@ _LOOK_AGAIN += f"state=CASE WHEN state={_IDLE} THEN {_DUE} ELSE state END"
 
 
 def away(wanted: Sequence[Marking]) -> Script[set[int]]:
-    """Returns those of these conversations that have members with a device who have not received everything."""
+    """Returns those of these conversations in which a member with a device has not received everything."""
     condition = " OR ".join(["(m.conv=? AND m.delivered_seq<? AND m.read_seq<? AND m.to_seq IS NULL)"] * len(wanted))
     params = [value for one in wanted for value in (one.conv, one.high, one.high)]
     found = yield query(
@@ -101,7 +101,8 @@ def _note(sql: Sql, conv: int, seq: int, user_ids: list[str], now_ms: int) -> Sc
 
 
 def look_again(sql: Sql, convs: Sequence[int], reads: Sequence[tuple[int, str]]) -> Script[int]:
-    """Has notes that show something looked at again: all of some conversations, and those of members who have read."""
+    """Marks notes that show something to be examined again: all notes of some conversations, and the notes of members
+    that have read."""
     now_ms = yield NOW
     keys: set[tuple[int, int]] = set()
     if convs:
