@@ -355,7 +355,7 @@ class Accounts:
         return await self._store.set_admin(user_id, is_admin)
 
     async def block(self, user_id: str, other_id: str) -> list[str]:
-        """Block a user: once this returns, sends of the blocked user to this user are refused. Returns all blocked users."""
+        """Block a user: once this returns, sends of that user to this user are refused. Returns all blocked users."""
         _check_other(user_id, other_id)
         await self._store.block(user_id, other_id)
         return await self.blocks(user_id)
