@@ -13,6 +13,7 @@ bench single`) on a server without and one with search, in turns. The server has
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
 import random
@@ -45,7 +46,7 @@ from nexo.core.search_index import SearchFilter
 from nexo.core.search_query import parse_question
 from nexo.search.indexer import Indexer
 from nexo.search.searching import Searching
-from nexo.store import migrate, rows
+from nexo.store import migrate
 from nexo.store.engine import Script, do, many
 from nexo.store.engine import rows as query
 from nexo.store.search.sql_search import SqlSearch
@@ -53,6 +54,7 @@ from nexo.store.store import Store
 
 ENGLISH = 20_000  # words
 CHINESE = 3_000  # characters
+PORTION = 2_000  # messages of a transaction
 FOLDED = "bcdfghjklmnpqrstvwz"
 
 
@@ -117,41 +119,44 @@ async def _fill(store: Store, messages: int, language: Language) -> None:
     chats += [(ids.single_conversation_id("me", f"p{i}"), ["me", f"p{i}"], messages // 500) for i in range(200)]
     chats += [(ids.single_conversation_id(f"x{i}", f"y{i}"), [f"x{i}", f"y{i}"], messages // 500) for i in range(200)]
     first = store.database.ids.take(1)[0] - (1 << 36)
-    for start in range(0, len(chats), 20):
-        part = chats[start : start + 20]
-        await store.database.write(partial(_chats, store.url.is_embedded, part, first + start, language))
-
-
-def _chats(is_embedded: bool, chats: list[tuple[str, list[str], int]], first: int, language: Language) -> Script[None]:
-    """All conversations are spread over the same time: their ids alternate."""
-    columns = rows.columns(rows.NEW_MESSAGE)
-    marks = "(" + ",".join("?" * len(rows.NEW_MESSAGE)) + ")"
     for number, (name, members, count) in enumerate(chats):
-        kind = 2 if name.startswith("sg_") else 1
-        yield do(
-            "INSERT INTO conversations (conversation_id,kind,head_seq,countable,last_send_at,member_count,created_at) "
-            "VALUES (?,?,?,?,1,?,1)",
-            name, kind, count, count, len(members),
-        )  # fmt: skip
-        ((conv,),) = yield query("SELECT id FROM conversations WHERE conversation_id=?", name)
-        for user_id in members:
-            yield do("INSERT INTO members (conv,user_id) VALUES (?,?)", conv, user_id)
-        step = 10_000_000 // count << 10
-        values = [
-            (first + number + i * step, f"{conv}-{i}", i + 1, members[-1], 1,
-             json.dumps(language.text(), ensure_ascii=False), i + 1, None, None, None, conv, b"0" * 16, i + 1)
-            for i in range(count)
-        ]  # fmt: skip
-        if is_embedded:
-            yield many(f"INSERT INTO messages ({columns}) VALUES {marks}", values)
-            continue
-        for start in range(0, count, 500):
-            part = values[start : start + 500]
-            listed = ",".join([marks] * len(part))
-            yield do(f"INSERT INTO messages ({columns}) VALUES {listed}", *(value for row in part for value in row))
+        conv = await store.database.write(partial(_chat, name, members, count))
+        step = 10_000_000 // count << 10  # all conversations are spread over the same time: their ids alternate
+        for start in range(0, count, PORTION):
+            values = [
+                (first + number + i * step, f"{conv}-{i}", i + 1, members[-1], 1,
+                 json.dumps(language.text(), ensure_ascii=False), i + 1, conv, b"0" * 16, i + 1)
+                for i in range(start, min(start + PORTION, count))
+            ]  # fmt: skip
+            await store.database.write(partial(_messages, store.url.is_embedded, values))
 
 
-async def ask(engine: str, messages: int, questions: int) -> None:
+def _chat(name: str, members: list[str], count: int) -> Script[int]:
+    kind = 2 if name.startswith("sg_") else 1
+    yield do(
+        "INSERT INTO conversations (conversation_id,kind,head_seq,countable,last_send_at,member_count,created_at) "
+        "VALUES (?,?,?,?,1,?,1)",
+        name, kind, count, count, len(members),
+    )  # fmt: skip
+    ((conv,),) = yield query("SELECT id FROM conversations WHERE conversation_id=?", name)
+    for user_id in members:
+        yield do("INSERT INTO members (conv,user_id) VALUES (?,?)", conv, user_id)
+    return int(conv)
+
+
+def _messages(is_embedded: bool, values: list[tuple[Any, ...]]) -> Script[None]:
+    columns = "server_msg_id,client_msg_id,seq,sender_id,msg_type,content,send_at,conv,request_hash,countable_no"
+    marks = "(" + ",".join("?" * 10) + ")"
+    if is_embedded:
+        yield many(f"INSERT INTO messages ({columns}) VALUES {marks}", values)
+        return
+    for start in range(0, len(values), 500):
+        part = values[start : start + 500]
+        listed = ",".join([marks] * len(part))
+        yield do(f"INSERT INTO messages ({columns}) VALUES {listed}", *(value for row in part for value in row))
+
+
+async def ask(engine: str, messages: int, questions: int, pause: bool) -> None:
     language = Language(1)
     async with filled(engine, messages, language) as store:
         index = make_index(store.database)
@@ -161,9 +166,14 @@ async def ask(engine: str, messages: int, questions: int) -> None:
         await Indexer(reader, index, store.journal, "bench", 10, 0.1).catch_up()
         taken, used = time.perf_counter() - began, time.process_time() - cpu
         entries = (await index.state()).entries
-        path = store.url.path.with_suffix(".search.db")
-        size = f", {path.stat().st_size / entries:.0f} bytes a message" if path.exists() else ""
+        size = ""
+        if store.url.is_embedded:
+            path = store.url.path.with_suffix(".search.db")
+            size = f", {path.stat().st_size / entries:.0f} bytes a message"
         print(f"Q1  {engine}: {entries:,} messages indexed in {taken:.0f} s ({used / entries * 1e6:.0f} µs CPU{size})")
+        if pause:
+            print("    filled: press Enter for the questions", flush=True)
+            await asyncio.to_thread(sys.stdin.readline)
         searching = Searching(reader, index)
         timed: dict[str, list[float]] = {}
         hits = 0
@@ -272,12 +282,13 @@ if __name__ == "__main__":
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--questions", type=int, default=500)
     parser.add_argument("--engines", default="sqlite,mariadb,postgresql")
+    parser.add_argument("--pause", action="store_true", help="wait for Enter between filling and asking")
     parser.add_argument("--only", default="Q1,J1")
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
     if "Q1" in _rows(given.only):
         for engine in _rows(given.engines):
-            uvloop.run(ask(engine, given.messages, given.questions))
+            uvloop.run(ask(engine, given.messages, given.questions, given.pause))
     if "J1" in _rows(given.only):
         cost(given.seconds, given.rounds)

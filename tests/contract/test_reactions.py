@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from typing import Any
 
 import pytest
@@ -266,3 +267,67 @@ async def test_a_reaction_to_a_message_of_another_server_is_unknown(core_url: st
     async with open_api(core_url, ["ann", "bob"]) as api:
         with pytest.raises(NexoError, match="message_not_found"):
             await api.core.changes.react("ann", 12345, THUMB, True)
+
+
+async def test_reactions_at_once_are_few_transactions_with_an_answer_each(
+    core_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people = [f"u{number:02}" for number in range(60)]
+    async with open_api(core_url, ["ann", "eve", *people]) as api:
+        group = await make_group(api, "ann", *people)
+        sent = await send(api, "ann", group["group_id"])
+        other = await send(api, "ann", people[0])
+        engine, written = api.core.store.database.engine, []
+        write_once = engine.write_once
+
+        async def counted(*args: Any, **options: Any) -> Any:
+            written.append(1)
+            return await write_once(*args, **options)
+
+        monkeypatch.setattr(engine, "write_once", counted)
+        react_to, message_id = api.core.changes.react, int(sent["server_msg_id"])
+        asked = [react_to(user_id, message_id, THUMB, True) for user_id in people]
+        asked += [react_to("eve", message_id, THUMB, True), react_to("ann", 12345, THUMB, True)]
+        asked.append(react_to(people[0], int(other["server_msg_id"]), HEART, True))
+        results: list[Any] = await asyncio.gather(*asked, return_exceptions=True)
+        *answers, stranger, unknown, beside = results
+        assert [str(error).partition(":")[0] for error in (stranger, unknown)] == ["message_not_found"] * 2
+        assert [reaction.count for answer in answers for reaction in answer.reactions] == [*range(1, 61)]
+        assert [reaction.emoji for reaction in beside.reactions] == [HEART]
+        assert len(written) <= 3
+        monkeypatch.undo()
+        assert await shown(api, "ann", sent) == [one(THUMB, 60, False)]
+        assert (await check(api.core.store.url)).findings == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_batch_of_reactions_is_the_same_as_one_after_the_other(core_url: str, seed: int) -> None:
+    people = ["ann", "bob", "cy"]
+    chosen = random.Random(seed)
+    async with open_api(core_url, people) as api:
+        messages = [await send(api, "ann", "bob"), await send(api, "bob", "cy")]
+        given: dict[tuple[str, str], set[str]] = {}
+        for _ in range(4):
+            wanted = []
+            for _ in range(40):
+                number = chosen.randrange(2)
+                user_id = chosen.choice((("ann", "bob"), ("bob", "cy"))[number])
+                wanted.append(
+                    (user_id, messages[number]["server_msg_id"], chosen.choice("😀😁😂😃"), chosen.random() < 0.6)
+                )
+            asked = [api.core.changes.react(*request) for request in wanted]
+            answers: list[Any] = await asyncio.gather(*asked, return_exceptions=True)
+            for (user_id, message_id, emoji, on), answer in zip(wanted, answers, strict=True):
+                own = given.setdefault((message_id, user_id), set())
+                if on and emoji not in own and len(own) == 3:
+                    assert "too_many_reactions" in str(answer)
+                    continue
+                own.add(emoji) if on else own.discard(emoji)
+                assert {each.emoji for each in answer.reactions if each.mine} == own
+            for message in messages:
+                await announce(api, message)
+            for (message_id, user_id), own in given.items():
+                message = next(each for each in messages if each["server_msg_id"] == message_id)
+                found = await shown(api, user_id, message) or []
+                assert {each["emoji"] for each in found if each["mine"]} == own
+            assert (await check(api.core.store.url)).findings == []

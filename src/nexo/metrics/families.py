@@ -125,7 +125,7 @@ QUEUE = _family(
     "`uploads` (requests that bring files), "
     "`unsaved` (sends of connections here that are accepted and not known to be saved), "
     "`before_send` (sends that wait for an answer of `hooks.before_send.url`), "
-    "`reaction_events` (messages whose changed reactions are to be announced), "
+    "`reactions` (to be written), `reaction_events` (messages whose changed reactions are to be announced), "
     "`openim_notices` (pushes to OpenIM's clients that are being completed), "
     "`media` (files that are examined or wait for it)",
 )  # fmt: skip

@@ -1,7 +1,7 @@
-"""Reactions to messages: counted as they are given, announced by an event at most once a second per message.
+"""Reactions to messages: the events that announce them, at most one a second per message, and who gave them.
 
-A reaction takes the lock of the message, not of the conversation, and marks its change in the same transaction
-(`reaction_marks`). Any instance turns the marks of a message into an event 111, so a crash loses none.
+A reaction marks its change in its own transaction (`reaction_batch.py`). Any instance turns the marks of a message
+into an event 111, so a crash loses none.
 """
 
 from __future__ import annotations
@@ -10,24 +10,20 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from nexo.core import message_events, policy
+from nexo.core import message_events
 from nexo.core.emoji import check_emoji
 from nexo.core.message_events import CHANGES_SHOWN_MAX
-from nexo.core.model import Conversation, Member, Message, MessageStatus, MsgType, Reaction
-from nexo.errors import NexoError
+from nexo.core.model import Conversation, Message, MessageStatus, MsgType
 from nexo.ids import check_user_id
-from nexo.ports import GivenReaction, MessageEvent, ReactionsWritten, ReactResult
+from nexo.ports import GivenReaction, MessageEvent, ReactionsWritten
 from nexo.store import rows
-from nexo.store.conversations import append_quiet, lock_conversation, lock_member
+from nexo.store.conversations import append_quiet, lock_conversation
 from nexo.store.engine import NOW, Script, do
 from nexo.store.engine import rows as query
-from nexo.store.expiry import hide_expired
 from nexo.store.history import find_message
 from nexo.store.paging import decode_cursor, encode_cursor
 from nexo.store.sql import Sql
 
-EMOJIS_MAX = 20  # different ones of a message
-OWN_MAX = 3  # of a user for a message
 EVENT_EVERY_MS = 1000
 _TABLES = ("reactions", "reaction_counts", "reaction_marks", "reaction_changes")
 
@@ -38,92 +34,6 @@ class ReactionsPage(NamedTuple):
     reactions: list[GivenReaction]
     next_cursor: str
     has_more: bool
-
-
-class _Place(NamedTuple):
-    conversation: Conversation
-    member: Member | None
-    message: Message
-
-
-def react(sql: Sql, user_id: str, server_msg_id: int, emoji: str, on: bool, retention_ms: int) -> Script[ReactResult]:
-    """Adds or removes a reaction. Repeated: nothing changes."""
-    place = yield from _open(sql, user_id, server_msg_id, retention_ms)
-    message = place.message
-    counts: dict[str, int] = {}
-    for one, counted in (
-        yield query(
-            "SELECT emoji,counted FROM reaction_counts WHERE server_msg_id=? ORDER BY since,emoji", server_msg_id
-        )
-    ):
-        counts[one] = counted
-    found = yield query("SELECT emoji FROM reactions WHERE server_msg_id=? AND user_id=?", server_msg_id, user_id)
-    own = {row[0] for row in found}
-    is_changed = (emoji in own) != on
-    if is_changed:
-        if on:
-            if len(own) >= OWN_MAX:
-                raise NexoError("too_many_reactions", f"A user has at most {OWN_MAX} reactions to a message")
-            if emoji not in counts and len(counts) >= EMOJIS_MAX:
-                raise NexoError("too_many_reactions", f"A message has at most {EMOJIS_MAX} different reactions")
-        yield from _write(sql, user_id, server_msg_id, emoji, on, counts.get(emoji, 0))
-        own ^= {emoji}
-        counts[emoji] = counts.get(emoji, 0) + (1 if on else -1)
-    shown = tuple(Reaction(one, counted, one in own) for one, counted in counts.items() if counted)
-    return ReactResult(server_msg_id, message.conversation_id, shown, is_changed)
-
-
-def _open(sql: Sql, user_id: str, server_msg_id: int, retention_ms: int) -> Script[_Place]:
-    """Returns the locked message, after checking that this user may react to it. The member is locked first, as in all
-    transactions; leaving and recalling wait."""
-    message, view = yield from find_message(user_id, server_msg_id)
-    assert view.conversation is not None
-    member = yield from lock_member(sql, view.conversation.id, user_id)
-    policy.check_may_touch(view.conversation, member)
-    ((*row,),) = yield query(
-        f"SELECT {rows.columns(rows.MESSAGE)} FROM messages WHERE server_msg_id=?{sql.for_update}", server_msg_id
-    )
-    message = rows.message(row, message.conversation_id)
-    yield from hide_expired([message], retention_ms)
-    if message.is_event or message.status != MessageStatus.NORMAL:
-        raise NexoError("message_not_found", "There is nothing to react to")
-    return _Place(view.conversation, member, message)
-
-
-def _write(sql: Sql, user_id: str, server_msg_id: int, emoji: str, on: bool, counted: int) -> Script[None]:
-    now_ms = yield NOW
-    key = (server_msg_id, user_id, emoji)
-    if on:
-        yield do("INSERT INTO reactions (server_msg_id,user_id,emoji,at) VALUES (?,?,?,?)", *key, now_ms)
-    else:
-        yield do("DELETE FROM reactions WHERE server_msg_id=? AND user_id=? AND emoji=?", *key)
-    if counted == 0:
-        yield do(
-            "INSERT INTO reaction_counts (server_msg_id,emoji,counted,since) VALUES (?,?,1,?)",
-            server_msg_id,
-            emoji,
-            now_ms,
-        )
-    elif counted == 1 and not on:
-        yield do("DELETE FROM reaction_counts WHERE server_msg_id=? AND emoji=?", server_msg_id, emoji)
-    else:
-        yield do(
-            f"UPDATE reaction_counts SET counted=counted{'+' if on else '-'}1 WHERE server_msg_id=? AND emoji=?",
-            server_msg_id,
-            emoji,
-        )
-    # always written: two nodes of a cluster find out by it that they changed the same message
-    yield do("UPDATE messages SET reactions=COALESCE(reactions,0)+1 WHERE server_msg_id=?", server_msg_id)
-    if (yield query("SELECT 1 FROM reaction_marks WHERE server_msg_id=? AND user_id=? AND emoji=?", *key)):
-        # the opposite was not announced: together they are no change
-        yield do("DELETE FROM reaction_marks WHERE server_msg_id=? AND user_id=? AND emoji=?", *key)
-    else:
-        yield do(
-            "INSERT INTO reaction_marks (server_msg_id,user_id,emoji,is_on,at) VALUES (?,?,?,?,?)",
-            *key,
-            int(on),
-            now_ms,
-        )
 
 
 def forget_reactions(server_msg_id: int) -> Script[None]:

@@ -61,7 +61,7 @@ class Store:
         self.cursors = CursorWriter(database, hot, flush_s, self.seam.cursors_moved, self._background)
         retention_ms = config.retention.days * DAY_MS
         self.messages = SqlMessages(database, self.committer, self.seam, config, retention_ms)
-        self.message_changes = SqlMessageChanges(database, hot, self.seam, config, retention_ms)
+        self.message_changes = SqlMessageChanges(database, hot, self.seam, config, retention_ms, self._background)
         self.conversations = SqlConversations(database, self.cursors, self.seam, retention_ms)
         self.expiry = SqlExpiry(database, retention_ms)
         self.groups = SqlGroups(database, self.seam, config)
@@ -78,6 +78,7 @@ class Store:
         yield from self.database.engine.samples()
         yield from self.journal.samples()
         yield from self.messages.samples()
+        yield from self.message_changes.samples()
 
     async def beat(self) -> None:
         """Commit a small write, which proves that the database takes writes."""
@@ -91,8 +92,9 @@ class Store:
             await self.database.change(lambda: canary.unblock(self.database.sql))
 
     async def close(self) -> None:
-        """Finish the sends in progress, write waiting cursors, and close the database."""
+        """Finish the sends and reactions in progress, write waiting cursors, and close the database."""
         await self.committer.stop()
+        await self.message_changes.stop()
         await self.cursors.stop()
         await self.messages.close()
         await self.database.close()
