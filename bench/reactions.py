@@ -17,6 +17,7 @@ import asyncio
 import json
 import multiprocessing
 import statistics
+import subprocess
 import sys
 import time
 from itertools import pairwise
@@ -31,7 +32,7 @@ from websockets.typing import Subprotocol
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from harness import servers
-from harness.server_process import ServerProcess
+from harness.server_process import NEXO, ServerProcess, environment
 from nexo.config import parse_store_url
 from nexo.store import migrate
 
@@ -149,9 +150,14 @@ async def prepare(backend: Backend, members: int) -> Any:
     return await backend.call("POST", "/msg/send", "u0", **fields)
 
 
+def make_key(server: ServerProcess) -> str:
+    command = [NEXO, "key", "add", "bench", "--scope", "users,act,tokens", "--json", "--data", server.data]
+    done = subprocess.run(command, env=environment(server.settings), capture_output=True, text=True, check=True)
+    return str(json.loads(done.stdout)["key"])
+
+
 async def run(server: ServerProcess, members: int, people: int, seconds: float) -> bool:
-    key = server.run("key", "add", "bench", "--scope", "users,act,tokens", "--json")
-    headers = {"Authorization": f"Bearer {json.loads(key.stdout)['key']}"}
+    headers = {"Authorization": f"Bearer {await asyncio.to_thread(make_key, server)}"}
     limits = httpx.Limits(max_connections=AT_ONCE)
     async with httpx.AsyncClient(base_url=server.address, headers=headers, timeout=120, limits=limits) as http:
         backend = Backend(http)

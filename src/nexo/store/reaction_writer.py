@@ -1,4 +1,4 @@
-"""Coalesces concurrent reactions into one transaction: each its own would keep the sends beside them waiting."""
+"""Coalesces concurrent reactions into one transaction: a crowd that reacts at once costs the sends beside it little."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ log = structlog.get_logger()
 
 WAITING_MAX = 10_000
 BATCH_MAX = 200
-PACE_S = 0.02  # from the begin of a transaction to the next; the first reaction does not wait
 
 
 class _Waiting(NamedTuple):
@@ -72,13 +71,9 @@ class ReactionWriter:
         await self._background.stop()
 
     async def _run(self) -> None:
-        loop = asyncio.get_running_loop()
         try:
-            while self._waiting:
-                next_at = loop.time() + PACE_S
-                batch = [self._waiting.popleft() for _ in range(min(BATCH_MAX, len(self._waiting)))]
-                await self._write(batch)
-                await asyncio.sleep(next_at - loop.time())  # what arrives meanwhile is one batch
+            while self._waiting:  # what arrives during a transaction is the next batch
+                await self._write([self._waiting.popleft() for _ in range(min(BATCH_MAX, len(self._waiting)))])
         finally:
             self._task = None
 
