@@ -1201,8 +1201,7 @@ async def test_files_that_are_not_there_are_refused_wherever_they_are_named(url:
 
 def test_every_route_was_called_and_every_error_it_documents_was_met(request: pytest.FixtureRequest) -> None:
     need_whole_file(request)
-    # files: test_files.py, test_tus.py; people: test_contacts.py and others; changes: test_edits.py and others
-    # calls: e2e/test_calls.py; push: test_push.py
+    # files: test_files.py, test_tus.py; the other modules: test_documented_errors.py
     apart = {module.__name__ for module in (people, message_changes, search, calls, push)}
     rows = [row for row in ROUTES if not row.scopes and row.stream is None and row.handler.__module__ not in apart]
     wanted = {(row.method, row.path, outcome) for row in rows for outcome in ("ok", *row.errors)}

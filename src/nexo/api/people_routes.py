@@ -21,16 +21,16 @@ PEOPLE_ROUTES: tuple[Route, ...] = (
     route(
         "POST", "/contact/request", people.request_contact, people_requests.ContactRequestBody, people.ContactStatus,
         "Ask a user to become a contact; one who has asked you before becomes it at once",
-        "user_not_found", "user_deleted", "blocked", "too_many_contacts",
+        "user_not_found", "blocked", "too_many_contacts",
     ),
     route(
         "POST", "/contact/decide", people.decide_contact, people_requests.DecideContactRequest, people.ContactStatus,
-        "Accept or refuse a contact request", "contact_request_not_found", "user_not_found", "user_deleted",
+        "Accept or refuse a contact request", "contact_request_not_found", "user_not_found",
         "too_many_contacts",
     ),
     route(
         "POST", "/contact/remove", people.remove_contact, requests.OtherUser, shapes.Empty,
-        "End a contact, for both", "not_contact", "user_not_found", "user_deleted",
+        "End a contact, for both", "not_contact", "user_not_found",
     ),
     route(
         "POST", "/contact/remark", people.remark_contact, people_requests.RemarkRequest, Contact,
@@ -59,7 +59,7 @@ PEOPLE_ROUTES: tuple[Route, ...] = (
     ),
     route(
         "POST", "/group/link/revoke", people.revoke_link, people_requests.WhichLink, shapes.Empty,
-        "End an invite link", "link_expired", "no_permission", *_IN_GROUP,
+        "End an invite link", "link_expired", "no_permission", "group_not_available", "not_group_member",
     ),
     route(
         "GET", "/session/list", people.sessions, requests.Nothing, people.SessionList,
