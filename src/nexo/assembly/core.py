@@ -61,7 +61,7 @@ async def open_core(
         groups = Groups(store.groups, config)
         sending = Sending(store.messages, words, config.send.deadline_ms / 1000, foreign_urls=config.files.foreign_urls)
         reaction_events = ReactionEvents(store.message_changes)
-        store.message_changes.on_reacted = reaction_events.note
+        store.message_changes.writer.on_reacted = reaction_events.note
         yield Core(
             config=config,
             store=store,

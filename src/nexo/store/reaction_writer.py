@@ -31,31 +31,24 @@ class _Waiting(NamedTuple):
 
 
 class ReactionWriter:
-    """`on_reacted` gets the messages whose reactions have changed, after the commit."""
+    """`on_reacted` gets the messages whose reactions have changed, after the commit. It is a hint: marks are stored."""
 
-    def __init__(
-        self,
-        database: Database,
-        hot: HotSql,
-        retention_ms: int,
-        on_reacted: Callable[[int], None],
-        background: Background,
-    ) -> None:
+    def __init__(self, database: Database, hot: HotSql, retention_ms: int, background: Background) -> None:
         self._database = database
         self._hot = hot
         self._retention_ms = retention_ms
-        self._on_reacted = on_reacted
+        self.on_reacted: Callable[[int], None] = lambda server_msg_id: None
         self._background = background.branch()
         self._waiting: deque[_Waiting] = deque()
         self._task: asyncio.Task[None] | None = None
 
-    async def react(self, request: ReactionRequest) -> ReactResult:
+    async def react(self, user_id: str, server_msg_id: int, emoji: str, on: bool) -> ReactResult:
         """Returns after the commit. A caller that is cancelled changes nothing: the reaction is written."""
         if len(self._waiting) >= WAITING_MAX:
             raise NexoError("server_busy", "Too many reactions are waiting to be written", retry_after_ms=1000)
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[ReactResult] = loop.create_future()
-        self._waiting.append(_Waiting(request, answer))
+        self._waiting.append(_Waiting(ReactionRequest(user_id, server_msg_id, emoji, on), answer))
         if self._task is None:
             self._task = self._background.start("reactions", self._run(), detached=True)  # of many requests
         return await answer
@@ -105,7 +98,7 @@ class ReactionWriter:
 
     def _answer(self, items: list[_Waiting], answers: list[ReactResult | NexoError]) -> None:
         for server_msg_id in {one.server_msg_id for one in answers if isinstance(one, ReactResult) and one.is_changed}:
-            self._on_reacted(server_msg_id)
+            self.on_reacted(server_msg_id)
         for item, answer in zip(items, answers, strict=True):
             if item.answer.done():  # cancelled
                 continue

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 
 from nexo.background import Background
 from nexo.config import Config
 from nexo.core.model import Message
 from nexo.core.visibility import is_visible
 from nexo.errors import NexoError
-from nexo.metrics.families import Sample
 from nexo.ports import EditResult, GivenReaction, MessageEdit, PinResult, ReactionsWritten, ReactResult, SentBefore
 from nexo.store import edits, pins, reactions, rows
 from nexo.store.batch import HotSql
@@ -20,7 +19,6 @@ from nexo.store.expiry import hide_expired
 from nexo.store.history import clamp_limit
 from nexo.store.listing import ranges_of
 from nexo.store.publish_seam import PublishSeam
-from nexo.store.reaction_batch import ReactionRequest
 from nexo.store.reaction_writer import ReactionWriter
 from nexo.store.reader_view import complete
 from nexo.store.sql import Sql
@@ -38,18 +36,10 @@ class SqlMessageChanges:
     ) -> None:
         self._database = database
         self._sql = database.sql
+        self.writer = ReactionWriter(database, hot, retention_ms, background)
         self._seam = seam
         self._edit_window_s = config.edit.window_s
         self._retention_ms = retention_ms
-        self.on_reacted: Callable[[int], None] = lambda server_msg_id: None  # a hint: the mark is stored
-        self._reactions = ReactionWriter(database, hot, retention_ms, lambda one: self.on_reacted(one), background)
-
-    def samples(self) -> Iterable[Sample]:
-        yield from self._reactions.samples()
-
-    async def stop(self) -> None:
-        """Finish the reactions in progress."""
-        await self._reactions.stop()
 
     async def edit(self, edit: MessageEdit) -> EditResult:
         (event_id,) = self._database.ids.take(1)
@@ -63,7 +53,7 @@ class SqlMessageChanges:
                 continue
 
     async def react(self, user_id: str, server_msg_id: int, emoji: str, on: bool) -> ReactResult:
-        return await self._reactions.react(ReactionRequest(user_id, server_msg_id, emoji, on))
+        return await self.writer.react(user_id, server_msg_id, emoji, on)
 
     async def marked(self, older_ms: int, limit: int) -> list[int]:
         return await self._database.look(lambda: reactions.find_marked(older_ms, limit))

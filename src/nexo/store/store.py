@@ -78,7 +78,7 @@ class Store:
         yield from self.database.engine.samples()
         yield from self.journal.samples()
         yield from self.messages.samples()
-        yield from self.message_changes.samples()
+        yield from self.message_changes.writer.samples()
 
     async def beat(self) -> None:
         """Commit a small write, which proves that the database takes writes."""
@@ -94,7 +94,7 @@ class Store:
     async def close(self) -> None:
         """Finish the sends and reactions in progress, write waiting cursors, and close the database."""
         await self.committer.stop()
-        await self.message_changes.stop()
+        await self.message_changes.writer.stop()
         await self.cursors.stop()
         await self.messages.close()
         await self.database.close()
