@@ -14,7 +14,7 @@ from harness.api import Api, make_group, open_api, send
 from harness.core import look
 from harness.push_services import browser_subscription, push_service
 from harness.receiver import Event, Receiver, receiving
-from harness.waiting import time_passes, until
+from harness.waiting import until
 from nexo.core.webhook_signature import new_secret
 from nexo.ids import now_ms
 from nexo.ports.ringing import Ring
@@ -125,7 +125,7 @@ async def test_a_thousand_messages_are_one_notification_with_their_number(core_u
         ]
         began = time.monotonic()
         await asyncio.gather(*sends[:500])
-        await time_passes(0.6)  # the journal is read in between
+        await until(lambda: api.push._planner.waiting, "the journal is read in between")
         await asyncio.gather(*sends[500:])
         took_ms = (time.monotonic() - began) * 1000
         await send(api, "cid", "bob", "later than all of them")
