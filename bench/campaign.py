@@ -3,7 +3,8 @@ restarted in random order while users chat; at the end every law is checked.
 
     .venv/bin/python bench/campaign.py --seconds 60
     .venv/bin/python bench/campaign.py --database galera --redis sentinel --seconds 900 --seed 7
-    .venv/bin/python bench/campaign.py --faults 200 --markdown docs/benchmarks.md
+    .venv/bin/python bench/campaign.py --faults 40 --record runs.jsonl
+    .venv/bin/python bench/campaign_table.py runs.jsonl --markdown docs/benchmarks.md
 
 A seed replays the schedule: which faults, in which order, how long each lasts and the pauses between them. One fault
 at a time, as a machine that is lost: an acknowledged message must survive it. Users send to pairs and groups, repeat
@@ -17,10 +18,11 @@ import argparse
 import asyncio
 import contextlib
 import itertools
+import json
 import random
-import re
 import sys
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +30,13 @@ import httpx
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
+from campaign_disks import enter_namespace
 from campaign_parts import DATABASES, REDIS, Fault, World, world
+from campaign_table import Run, table
 from campaign_users import PASSWORD, User
 from harness import processes
 
 SETTLE_S = 60.0  # within this time after the last fault everything is saved and known
-BEGIN, END = "<!-- written by bench/campaign.py: begin -->", "<!-- written by bench/campaign.py: end -->"
-HEADER = (
-    "| topology | number | faults | sends acknowledged | violations | longest silence, by kind of fault | "
-    "memory of an instance |\n|---|---|---|---|---|---|---|"
-)
 
 
 class Campaign:
@@ -78,15 +77,23 @@ class Campaign:
 
     # -- the faults ----------------------------------------------------------------------------------------
 
-    async def run(self, seconds: float, count: int, pause_s: float) -> None:
+    async def run(self, seconds: float, count: int, pause_s: float, only: str) -> None:
+        async with self.chatting(pause_s):
+            ends = time.monotonic() + seconds
+            while time.monotonic() < ends and len(self.faults) < count:
+                fault = self.rng.choice(self.world.faults)(self.rng)
+                if only in fault.name:
+                    await self._suffer(fault)
+
+    @contextlib.asynccontextmanager
+    async def chatting(self, pause_s: float) -> AsyncIterator[None]:
+        """Users chat meanwhile; then every law is checked."""
         await self.set_up()
         tasks = [asyncio.create_task(user.run()) for user in self.users]
         chats = [asyncio.create_task(user.live(pause_s)) for user in self.users]
-        ends = time.monotonic() + seconds
         try:
             await asyncio.sleep(2)
-            while time.monotonic() < ends and len(self.faults) < count:
-                await self._suffer(self.rng.choice(self.world.faults)(self.rng))
+            yield
             for user in self.users:
                 user.stopping = True
             for chat in chats:  # what is under way ends by itself
@@ -99,13 +106,13 @@ class Campaign:
             await asyncio.gather(*chats, *tasks, return_exceptions=True)
 
     async def _suffer(self, fault: Fault) -> None:
-        lasts_s, pause_s = self.rng.uniform(0.5, 4.0), self.rng.uniform(0.5, 2.5)
+        lasts_s, pause_s = max(fault.at_least_s, self.rng.uniform(0.5, 4.0)), self.rng.uniform(0.5, 2.5)
         began = time.monotonic()
         await asyncio.to_thread(fault.begin)
         await asyncio.sleep(lasts_s)
         await asyncio.to_thread(fault.end)
         await asyncio.sleep(pause_s)
-        silence_s = _longest_gap([at for user in self.users for at in user.ack_times], began, time.monotonic())
+        silence_s = longest_gap([at for user in self.users for at in user.ack_times], began, time.monotonic())
         self.faults.append((fault.name, silence_s))
         self._measure()
         print(
@@ -120,8 +127,6 @@ class Campaign:
     async def _settle(self) -> None:
         """Everything is whole again: what is unsaved is saved, and every user learns of everything."""
         deadline = time.monotonic() + SETTLE_S
-        for user in self.users:
-            user.stopping = False
         while time.monotonic() < deadline:
             if all(user.socket is not None and not user.unsaved for user in self.users) and not self._behind():
                 return
@@ -197,34 +202,25 @@ class Campaign:
         elif server_msg_id in user.edited and row["status"] == 0 and row["content"] != user.edited[server_msg_id]:
             self.violations.append(f"§25: {server_msg_id} was edited to {user.edited[server_msg_id]!r}: {row}")
 
-    def row(self, topology: str) -> str:
-        kinds: dict[str, list[float]] = {}
-        for name, silence_s in self.faults:
-            kinds.setdefault(name, []).append(silence_s)
-        worst = "; ".join(f"{name} ({len(found)}) {max(found):.1f} s" for name, found in sorted(kinds.items()))
-        saved = sum(len(user.saved) for user in self.users)
-        return (
-            f"| {topology} | {self.seed} | {len(self.faults)} | {saved} | {len(self.violations)} | {worst} | "
-            f"{self.rss_bytes >> 20} MiB |"
-        )
+    def result(self, topology: str) -> Run:
+        return {
+            "topology": topology,
+            "seed": self.seed,
+            "faults": self.faults,
+            "sends": sum(len(user.saved) for user in self.users),
+            "violations": self.violations,
+            "rss_bytes": self.rss_bytes,
+        }
 
 
-def _longest_gap(times: list[float], begin: float, end: float) -> float:
+def longest_gap(times: list[float], begin: float, end: float) -> float:
     marks = [begin, *sorted(at for at in times if begin <= at <= end), end]
     return max(after - before for before, after in itertools.pairwise(marks))
 
 
-def _write(page: Path, row: str) -> None:
-    text = page.read_text(encoding="utf-8")
-    before, middle, after = re.split(f"{re.escape(BEGIN)}|{re.escape(END)}", text)
-    rows = [line for line in middle.splitlines() if line.startswith("| ") and not line.startswith("| topology")]
-    table = "\n".join([HEADER, *rows, row])
-    page.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{after}", encoding="utf-8")
-
-
 async def campaign(args: argparse.Namespace, made: World) -> Campaign:
     running = Campaign(made, args.seed, args.pairs, args.groups)
-    await running.run(args.seconds, args.faults, args.pause)
+    await running.run(args.seconds, args.faults, args.pause, args.only)
     return running
 
 
@@ -235,13 +231,15 @@ def main() -> int:
     parser.add_argument("--instances", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--faults", type=int, default=1_000_000, help="end after so many")
+    parser.add_argument("--only", default="", help="faults whose name has these words")
     parser.add_argument("--pairs", type=int, default=4)
     parser.add_argument("--groups", type=int, default=2)
     parser.add_argument("--pause", type=float, default=0.15, help="mean seconds between two acts of a user")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     parser.add_argument("--two-phase", action="store_true")
-    parser.add_argument("--markdown", type=Path, help="add the row to the table of this page")
+    parser.add_argument("--record", type=Path, help="add the run to this file, for `bench/campaign_table.py`")
     args = parser.parse_args()
+    enter_namespace()
     settings = {"two_phase__enabled": True, "two_phase__scope": "all"} if args.two_phase else {}
     print(f"seed {args.seed}", flush=True)
     with world(args.database, args.redis, args.instances, **settings) as made:
@@ -250,10 +248,11 @@ def main() -> int:
             logs = processes.scratch_dir() / "campaign-violations.log"
             logs.write_text("\n".join(site.server.output for site in made.sites))
     topology = f"{args.database}, Redis {args.redis}, {args.instances} instances" + (", two-phase" * args.two_phase)
-    row = done.row(topology)
-    print("\n".join([HEADER, row, *done.violations]))
-    if args.markdown:
-        _write(args.markdown, row)
+    result = done.result(topology)
+    print("\n".join([*table([result]), *done.violations]))
+    if args.record:
+        with args.record.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(result) + "\n")
     return 1 if done.violations else 0
 
 

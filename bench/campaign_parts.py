@@ -10,18 +10,26 @@ import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from campaign_disks import Disk, SlowDisk, disk_at, has_namespace
 from harness import processes
 from harness.galera import Galera
-from harness.migrated import migrated_database
+from harness.mariadb import MariaDb
+from harness.migrated import migrate_database
 from harness.network import Network, Road
+from harness.patroni import Patroni
+from harness.postgres import Postgres
 from harness.postgres_pair import PostgresPair
 from harness.redis_failover import ReplicatedCluster, SentinelGroup
+from harness.redis_server import Redis
+from harness.server import SqlServer
 from harness.server_process import NEXO, ServerProcess, environment
-from harness.servers import Redis, mariadb, postgres
+from harness.waiting import until_blocking
 
 SECRET = "a secret that all instances of a campaign share"
-DATABASES = ("postgresql", "mariadb", "pair", "galera")
+DATABASES = ("postgresql", "mariadb", "pair", "galera", "patroni")
 REDIS = ("single", "sentinel", "cluster")
+DISK_MIB = 700  # of one database server: its first files and log take 100 to 300
+FILES_MIB = 64
 
 
 class Fault(NamedTuple):
@@ -30,6 +38,7 @@ class Fault(NamedTuple):
     name: str
     begin: Callable[[], Any]
     end: Callable[[], Any]
+    at_least_s: float = 0.0
 
 
 def nothing() -> None:
@@ -65,9 +74,11 @@ class Site:
 class World:
     """Instances on the chosen database and Redis."""
 
-    def __init__(self, store_url: str, sites: list[Site]) -> None:
+    def __init__(self, store_url: str, sites: list[Site], servers: Any, redis: Any) -> None:
         self.store_url = store_url
         self.sites = sites
+        self.servers = servers  # of a cluster of databases
+        self.redis = redis
         self.faults: list[Callable[[random.Random], Fault]] = []
         for site in sites:
             kinds = list(site.faults())
@@ -83,13 +94,6 @@ class World:
             check=False,
         )
         return "" if done.returncode == 0 else done.stdout + done.stderr
-
-
-def _nexo(command: str, store_url: str) -> str:
-    """Run a command on the database. Returns what it says if it fails."""
-    settings = environment({"store__url": store_url})
-    done = subprocess.run([NEXO, command], env=settings, capture_output=True, text=True, check=False)
-    return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
 def _servers_of_redis(redis: Any) -> list[Redis]:
@@ -112,17 +116,27 @@ def _redis_faults(redis: Any) -> Callable[[random.Random], Fault]:
     return choose
 
 
-def _server_faults(server: Any, what: str) -> Callable[[random.Random], Fault]:
-    def choose(rng: random.Random) -> Fault:
-        return rng.choice(
-            [
-                Fault(f"{what} killed", server.kill, server.start),
-                Fault(f"{what} frozen", server.pause, server.resume),
-                Fault(f"{what} restarted", server.restart, nothing),
-            ]
-        )
+def _server_faults(server: SqlServer, disk: Disk | None) -> Callable[[random.Random], Fault]:
+    slow = SlowDisk(server.directory)
+    kinds = [
+        Fault("database killed", server.kill, server.start),
+        Fault("database frozen", server.pause, server.resume),
+        Fault("database restarted", server.restart, nothing),
+        Fault("database's disk slow", slow.begin, slow.end),
+    ]
+    if disk is not None:
 
-    return choose
+        def has_room() -> None:
+            disk.clear()
+            server.start()  # a server may have ended, as PostgreSQL does when its log finds no room
+
+        kinds.append(Fault("database's disk full", disk.fill, has_room, at_least_s=3.0))
+    return lambda rng: rng.choice(kinds)
+
+
+def _or_disk_of_files(choose: Callable[[random.Random], Fault], disk: Disk) -> Callable[[random.Random], Fault]:
+    full = Fault("disk of files full", disk.fill, disk.clear)
+    return lambda rng: full if rng.random() < 0.15 else choose(rng)
 
 
 def _pair_faults(pair: PostgresPair) -> Callable[[random.Random], Fault]:
@@ -170,30 +184,71 @@ def _galera_faults(galera: Galera) -> Callable[[random.Random], Fault]:
     return choose
 
 
+def _patroni_faults(servers: Patroni) -> Callable[[random.Random], Fault]:
+    def choose(rng: random.Random) -> Fault:
+        primary = servers.primary()
+        standby = rng.choice([node for node in servers.nodes if node is not primary])
+        for_long_s = rng.choice((0.0, 26.0))  # longer than the lease, or not
+
+        def back(node: Any, again: Callable[[], Any]) -> Callable[[], None]:
+            def do() -> None:
+                again()
+                servers.wait_until_synchronous()
+                until_blocking(node.role, "it has a role again", patience_s=90)
+
+            return do
+
+        return rng.choice(
+            [
+                Fault("primary's machine killed", primary.kill, back(primary, primary.start), for_long_s),
+                Fault("primary's machine frozen", primary.pause, back(primary, primary.resume), for_long_s),
+                Fault("primary's PostgreSQL killed", primary.kill_database, back(primary, nothing)),
+                Fault("standby's machine killed", standby.kill, back(standby, standby.start)),
+                Fault("standby's machine frozen", standby.pause, back(standby, standby.resume)),
+            ]
+        )
+
+    return choose
+
+
+CLUSTERS: dict[str, tuple[Any, Any]] = {
+    "pair": (PostgresPair, _pair_faults),
+    "galera": (Galera, _galera_faults),
+    "patroni": (lambda: Patroni(3), _patroni_faults),
+}
+
+
+def _single(stack: contextlib.ExitStack, database: str) -> tuple[str, Callable[[random.Random], Fault]]:
+    """One server, with a disk of its own where that can be had."""
+    server: SqlServer = Postgres() if database == "postgresql" else MariaDb()
+    disk = None
+    if has_namespace():
+        disk = stack.enter_context(disk_at(server.directory / "data", DISK_MIB, server._account))
+    server.start()
+    stack.callback(server.kill)
+    url = server.create_database()
+    return url, _server_faults(server, disk)
+
+
 @contextlib.contextmanager
 def world(database: str, redis_kind: str, instances: int, **settings: Any) -> Iterator[World]:
     with contextlib.ExitStack() as stack:
         redis: Any = {"single": lambda: Redis("appendonly no"), "sentinel": SentinelGroup, "cluster": ReplicatedCluster}
         redis = stack.enter_context(redis[redis_kind]())
         faults: list[Callable[[random.Random], Fault]] = [_redis_faults(redis)]
-        if database in ("pair", "galera"):
-            servers: Any = stack.enter_context(PostgresPair() if database == "pair" else Galera())
-            store_url = servers.create_database()
-            done = subprocess.run(
-                [NEXO, "migrate"],
-                env=environment({"store__url": store_url}),
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if done.returncode:
-                raise SystemExit(done.stderr)
-            faults.append(_pair_faults(servers) if database == "pair" else _galera_faults(servers))
+        servers: Any = None
+        if database in CLUSTERS:
+            cluster, its_faults = CLUSTERS[database]
+            servers = stack.enter_context(cluster())
+            store_url, database_faults = servers.create_database(), its_faults(servers)
         else:
-            store_url = stack.enter_context(migrated_database(database, processes.new_dir("campaign")))
-            faults.append(_server_faults(postgres() if database == "postgresql" else mariadb(), "database"))
+            store_url, database_faults = _single(stack, database)
+        faults.append(database_faults)
+        migrate_database(store_url)
         network = stack.enter_context(Network())
         files = processes.new_dir("files")
+        if has_namespace():
+            faults[-1] = _or_disk_of_files(faults[-1], stack.enter_context(disk_at(files, FILES_MIB)))
         shared = {
             "store__url": store_url,
             "store__pool_size": 4,
@@ -217,6 +272,6 @@ def world(database: str, redis_kind: str, instances: int, **settings: Any) -> It
             server.start()
             stack.callback(server.kill)
             sites.append(Site(server, roads))
-        made = World(store_url, sites)
+        made = World(store_url, sites, servers, redis)
         made.faults += faults
         yield made

@@ -50,6 +50,7 @@ class User:
         self.files: list[str] = []  # ids of uploads that were acknowledged
         self.errors: dict[str, int] = {}
         self.ack_times: list[float] = []
+        self.push_times: list[float] = []  # of messages of the other one in a pair
         self.connects = 0
         self.stopping = False
         self.socket: ClientConnection | None = None
@@ -59,7 +60,7 @@ class User:
     # -- the connection ------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        while not self.stopping:
+        while True:
             address = self.addresses[self.home % len(self.addresses)]
             try:
                 async with asyncio.timeout(SIGN_IN_S):
@@ -144,6 +145,8 @@ class User:
         if known != frame["serverMsgId"]:
             self.violate(f"law 2: {self.user_id} got two messages at {place}: {known}, {frame['serverMsgId']}")
         self._know(*place)
+        if frame["type"] == "SINGLE_CHAT" and frame.get("from") != self.user_id:
+            self.push_times.append(time.monotonic())
         if self.rng.random() < 0.3:
             self.read[place[0]] = max(self.read.get(place[0], 0), place[1])
             self._put({"type": "ACK", "ackType": "read", "conversationId": place[0], "msgSeq": place[1]})

@@ -25,4 +25,11 @@ has docker-compose || missing+=(docker-compose)
 has turnserver || missing+=(coturn) # calls through a TURN server
 has systemd-analyze || missing+=(systemd)
 
+# Clusters of databases: `NEXO_LONG_TESTS=1`, bench/campaign.py and bench/failover.py.
+if [ -n "${NEXO_LONG_TESTS:-}" ]; then
+    { has wsrep_sst_rsync && has rsync && [ -e /usr/lib/galera/libgalera_smm.so ]; } ||
+        missing+=(galera-4 mariadb-server rsync)
+    { has patroni && has etcd; } || missing+=(patroni etcd-server)
+fi
+
 [ ${#missing[@]} -eq 0 ] || scripts/apt-install.sh "${missing[@]}"

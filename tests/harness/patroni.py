@@ -9,7 +9,7 @@ import urllib.request
 from pathlib import Path
 from typing import Self
 
-from harness import processes, sql
+from harness import keeper, processes, sql
 from harness.postgres import find_postgres
 from harness.server import Server, find_program
 from harness.waiting import until_blocking
@@ -77,6 +77,10 @@ class PatroniNode(Server):
         config.write_text(text)
         processes.give_to(config, self._account)
         return [find_program("patroni", "patroni"), config]
+
+    def kill_database(self) -> None:
+        """Only PostgreSQL: Patroni stays."""
+        keeper.kill_all_in(self.directory / "data")
 
     def _read_version(self) -> str:
         return str(self.role())

@@ -99,9 +99,14 @@ class SentinelGroup:
         return True
 
     def _is_replicated(self) -> bool:
-        return _info(self.redis[0].port, "replication")["connected_slaves"] == 2 and all(
-            _info(one.port, "replication").get("master_link_status", "up") == "up" for one in self.redis
+        links = [_info(one.port, "replication") for one in self.redis]
+        return any(link["role"] == "master" and link["connected_slaves"] == 2 for link in links) and all(
+            link.get("master_link_status", "up") == "up" for link in links
         )
+
+    def wait_until_whole(self) -> None:
+        """One master, which both others follow."""
+        until_blocking(self._is_replicated, "the replicas follow", patience_s=60)
 
     def master(self) -> Redis:
         """The server that the sentinels name."""
@@ -165,8 +170,14 @@ class ReplicatedCluster:
 
     def master_of(self, key: str) -> Redis:
         """The master that has the slot of a key."""
-        slot = int(ask(self.nodes[0].port, "CLUSTER", "KEYSLOT", key))
-        return self.nodes[slot // (SLOTS // 3 + 1)]
+        asked = next(node for node in self.nodes if node.running)
+        number = int(ask(asked.port, "CLUSTER", "KEYSLOT", key)) // (SLOTS // 3 + 1)
+        two = (self.nodes[number], self.nodes[number + 3])
+        return next(node for node in two if _info(node.port, "replication")["role"] == "master")
+
+    def wait_until_whole(self) -> None:
+        """Every master has its replica."""
+        until_blocking(self._is_whole, "every replica follows its master", patience_s=60)
 
 
 def _text(value: Any) -> str:

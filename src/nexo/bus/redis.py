@@ -41,6 +41,7 @@ _GIVE_BACK = Script("give_back")
 BEATS_PER_DETECTION = 5
 RENEWALS_PER_TTL = 3
 STATUS_S = 20
+FAILOVER_PROBE_S = 0.25
 PUBLISH_REST_S = 1.0  # how long stopping waits for what was submitted before
 TRIES_AT_START = 2  # the first may take longer than later ones: connecting, reading the slots of a cluster
 
@@ -67,6 +68,9 @@ class RedisBus:
         self._prefix = config.redis.prefix
         self._link = RedisClient(url, config.redis.timeout_ms / 1000)
         self._link.on_break = self._lost_redis
+        self._probe_s = config.bus.breaker_ms / 1000
+        if url.mode != "single":  # another server may take over at any moment
+            self._probe_s = min(self._probe_s, FAILOVER_PROBE_S)
         self._incoming = Incoming(config.bus.detect_s - self._beat_s)
         self._outgoing = Outgoing()
         self.presence = RedisPresence(
@@ -243,7 +247,7 @@ class RedisBus:
                     self._settled.set()
                 self._listening_since = time.monotonic()  # without its own heartbeat there was nothing to receive
                 self._lost_redis()
-            pause_s = self._settings.breaker_ms / 1000 if self._link.is_broken else self._beat_s
+            pause_s = self._probe_s if self._link.is_broken else self._beat_s
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(max(0.01, started + pause_s - time.monotonic())):
                     await self._beat_now.wait()

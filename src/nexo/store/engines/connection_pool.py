@@ -68,7 +68,7 @@ class ConnectionPool:
     async def _open(self) -> Any:
         self._count += 1
         try:
-            connection, place = await self._hosts.connect(self._open_at)
+            connection, place = await self._hosts.connect(self._open_at, self._abort)
         except BaseException:
             self._count -= 1
             self._wake()

@@ -32,7 +32,7 @@ async def connect(url: StoreUrl, isolation: str = "") -> Any:
             raise
         return connection
 
-    connection, _ = await Hosts(url.hosts).connect(open_at)
+    connection, _ = await Hosts(url.hosts).connect(open_at, lambda late: late.close())
     return connection
 
 

@@ -31,7 +31,7 @@ async def connect(url: StoreUrl) -> Any:
             raise
         return connection
 
-    connection, _ = await Hosts(url.hosts).connect(open_at)
+    connection, _ = await Hosts(url.hosts).connect(open_at, lambda late: late.terminate())
     return connection
 
 
