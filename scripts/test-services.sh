@@ -29,7 +29,13 @@ has systemd-analyze || missing+=(systemd)
 if [ -n "${NEXO_LONG_TESTS:-}" ]; then
     { has wsrep_sst_rsync && has rsync && [ -e /usr/lib/galera/libgalera_smm.so ]; } ||
         missing+=(galera-4 mariadb-server rsync)
-    { has patroni && has etcd; } || missing+=(patroni etcd-server)
+    { has patroni && has etcd; } || missing+=(patroni etcd-server) # the libraries that Patroni needs come with it
+    has strace || missing+=(strace) # slow disks
 fi
 
 [ ${#missing[@]} -eq 0 ] || scripts/apt-install.sh "${missing[@]}"
+
+# Debian 12 has Patroni 3.0, under which a primary that froze takes its lead back from the one that replaced it.
+if [ -n "${NEXO_LONG_TESTS:-}" ] && [ ! -e .venv/patroni/patroni/__main__.py ]; then
+    .venv/bin/python -m pip install --quiet --no-deps --require-hashes --target .venv/patroni -r requirements/patroni.txt
+fi
