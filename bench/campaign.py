@@ -51,6 +51,7 @@ class Campaign:
             for i in range(2 * pairs)
         ]
         self.group_count = groups
+        self.pace = 1.0
         self.faults: list[tuple[str, float]] = []  # what, and the longest silence of any sender meanwhile
         self.rss_bytes = 0
 
@@ -106,7 +107,8 @@ class Campaign:
             await asyncio.gather(*chats, *tasks, return_exceptions=True)
 
     async def _suffer(self, fault: Fault) -> None:
-        lasts_s, pause_s = max(fault.at_least_s, self.rng.uniform(0.5, 4.0)), self.rng.uniform(0.5, 2.5)
+        lasts_s, pause_s = self.rng.uniform(0.5, 4.0) * self.pace, self.rng.uniform(0.5, 2.5) * self.pace
+        lasts_s = max(fault.at_least_s, lasts_s)
         began = time.monotonic()
         await asyncio.to_thread(fault.begin)
         await asyncio.sleep(lasts_s)
@@ -166,7 +168,7 @@ class Campaign:
         for site in self.world.sites:
             if "Traceback" in site.server.output:
                 at = site.server.output.index("Traceback")
-                self.violations.append(f"an instance logged: {site.server.output[at - 300 : at + 2000]}")
+                self.violations.append(f"an instance logged: {site.server.output[at - 300 : at + 6000]}")
 
     def _compare(self, user: User, conversation_id: str, stored: list[dict[str, Any]]) -> None:
         violate = self.violations.append
@@ -220,6 +222,7 @@ def longest_gap(times: list[float], begin: float, end: float) -> float:
 
 async def campaign(args: argparse.Namespace, made: World) -> Campaign:
     running = Campaign(made, args.seed, args.pairs, args.groups)
+    running.pace = args.pace
     await running.run(args.seconds, args.faults, args.pause, args.only)
     return running
 
@@ -232,6 +235,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--faults", type=int, default=1_000_000, help="end after so many")
     parser.add_argument("--only", default="", help="faults whose name has these words")
+    parser.add_argument("--pace", type=float, default=1.0, help="of faults and pauses: 0.5 is twice as fast")
     parser.add_argument("--pairs", type=int, default=4)
     parser.add_argument("--groups", type=int, default=2)
     parser.add_argument("--pause", type=float, default=0.15, help="mean seconds between two acts of a user")

@@ -1,9 +1,10 @@
 """The table of messages in partitions, on PostgreSQL: what it costs and brings, and what it needs.
 
     .venv/bin/python bench/partitions.py --rows 1000000
-    .venv/bin/python bench/partitions.py --rows 10000000        # half an hour, 5 GB
+    .venv/bin/python bench/partitions.py --rows 10000000        # 9 GB
 
-Two copies of the table are filled by the same statements: one whole, one in partitions by the hash of the conversation.
+Two copies of the table are filled by the same statements, and then get their keys: one whole, one in partitions by the
+hash of the conversation. After that both get sends and reads in turns.
 PostgreSQL wants the key of the partitions in every unique key. So the unique key over sender and client_msg_id, which
 makes a send that is repeated the same message (law 4), cannot stay on the partitioned table: it becomes a table of its
 own, in partitions by sender, written in the same transaction. That is measured with it.
@@ -29,14 +30,22 @@ from harness.servers import Postgres
 COLUMNS = (
     "server_msg_id bigint, conv bigint, seq bigint, sender_id text, client_msg_id text, send_at bigint, content text"
 )
-WHOLE = f"""
-CREATE TABLE whole ({COLUMNS}, PRIMARY KEY (server_msg_id), UNIQUE (conv, seq), UNIQUE (sender_id, client_msg_id));
+TABLES = f"""
+CREATE TABLE whole ({COLUMNS});
+CREATE TABLE parts ({COLUMNS}) PARTITION BY HASH (conv);
+CREATE TABLE parts_sent (sender_id text, client_msg_id text, conv bigint, seq bigint) PARTITION BY HASH (sender_id);
 """
-PARTS = f"""
-CREATE TABLE parts ({COLUMNS}, PRIMARY KEY (conv, seq), UNIQUE (conv, server_msg_id)) PARTITION BY HASH (conv);
-CREATE TABLE parts_sent (sender_id text, client_msg_id text, conv bigint, seq bigint,
-    PRIMARY KEY (sender_id, client_msg_id)) PARTITION BY HASH (sender_id);
-"""
+KEYS = {
+    "whole": [
+        "ALTER TABLE whole ADD PRIMARY KEY (server_msg_id), ADD UNIQUE (conv, seq), "
+        "ADD UNIQUE (sender_id, client_msg_id)"
+    ],
+    "parts": [
+        "ALTER TABLE parts ADD PRIMARY KEY (conv, seq), ADD UNIQUE (conv, server_msg_id)",
+        "ALTER TABLE parts_sent ADD PRIMARY KEY (sender_id, client_msg_id)",
+    ],
+}
+SETTINGS = ("synchronous_commit=off", "maintenance_work_mem='512MB'")  # while it is filled
 ROWS = """
 SELECT n, n % {conversations}, n / {conversations} + 1, 'user' || (n * 7919 % 100000),
     md5(n::text), 1700000000000 + n, repeat('x', 80)
@@ -47,6 +56,8 @@ BATCH = 100
 
 async def fill(connection: Any, rows: int, conversations: int) -> dict[str, float]:
     taken: dict[str, float] = {"whole": 0.0, "parts": 0.0}
+    for setting in SETTINGS:
+        await connection.execute(f"SET {setting}")
     step = max(1, rows // 20)
     for first in range(0, rows, step):  # in turns, so that whatever else the machine does hits both alike
         chosen = ROWS.format(conversations=conversations, first=first, last=min(rows, first + step) - 1)
@@ -61,7 +72,14 @@ async def fill(connection: Any, rows: int, conversations: int) -> dict[str, floa
             )
             await connection.execute(f"INSERT INTO parts_sent {named}")
         taken["parts"] += time.monotonic() - started
-    await connection.execute("ANALYZE")
+    for table, statements in KEYS.items():
+        started = time.monotonic()
+        for statement in statements:
+            await connection.execute(statement)
+        taken[f"{table}, keys"] = time.monotonic() - started
+    await connection.execute("RESET ALL")
+    await connection.execute("VACUUM ANALYZE")
+    await connection.execute("CHECKPOINT")
     return taken
 
 
@@ -102,7 +120,7 @@ async def sends(connection: Any, table: str, first: int, conversations: int, bat
 
 async def measure(url: str, args: argparse.Namespace) -> None:
     connection = await asyncpg.connect(url)
-    await connection.execute(WHOLE + PARTS)
+    await connection.execute(TABLES)
     for i in range(args.partitions):
         within = f"FOR VALUES WITH (MODULUS {args.partitions}, REMAINDER {i})"
         await connection.execute(f"CREATE TABLE parts_{i} PARTITION OF parts {within}")
@@ -111,14 +129,20 @@ async def measure(url: str, args: argparse.Namespace) -> None:
     taken = await fill(connection, args.rows, conversations)
     print(f"{args.rows} rows, {conversations} conversations, {args.partitions} partitions")
     print("| | one table | partitions |\n|---|---|---|")
-    print(f"| filling, s | {taken['whole']:.1f} | {taken['parts']:.1f} |")
-    found = {table: await pages(connection, table, conversations, 500) for table in ("whole", "parts")}
-    print(f"| a page of 50, ms | {found['whole']:.2f} | {found['parts']:.2f} |")
+    print(f"| filling without keys, s | {taken['whole']:.1f} | {taken['parts']:.1f} |")
+    print(f"| making the keys, s | {taken['whole, keys']:.1f} | {taken['parts, keys']:.1f} |", flush=True)
+    read: dict[str, list[float]] = {"whole": [], "parts": []}
+    rates: dict[str, list[float]] = {"whole": [], "parts": []}
     first = args.rows * 2
-    rates = {}
-    for number, table in enumerate(("whole", "parts")):
-        rates[table] = await sends(connection, table, first + number, conversations, args.batches)
-    print(f"| rows a second, in hundreds | {rates['whole']:.0f} | {rates['parts']:.0f} |")
+    for _ in range(args.rounds):  # in turns
+        for table in ("whole", "parts"):
+            read[table].append(await pages(connection, table, conversations, 500))
+            rates[table].append(await sends(connection, table, first, conversations, args.batches))
+        first += args.batches * BATCH
+    found = {table: statistics.median(values) for table, values in read.items()}
+    print(f"| a page of 50, ms | {found['whole']:.2f} | {found['parts']:.2f} |")
+    found = {table: statistics.median(values) for table, values in rates.items()}
+    print(f"| rows a second, in transactions of a hundred | {found['whole']:,.0f} | {found['parts']:,.0f} |")
     sizes = await connection.fetchrow(
         "SELECT pg_total_relation_size('whole'), (SELECT sum(pg_total_relation_size(inhrelid)) FROM pg_inherits "
         "WHERE inhparent IN ('parts'::regclass, 'parts_sent'::regclass))"
@@ -132,6 +156,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--partitions", type=int, default=16)
     parser.add_argument("--batches", type=int, default=50)
+    parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
     with Postgres() as server:
         asyncio.run(measure(server.create_database(), args))

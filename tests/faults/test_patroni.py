@@ -18,7 +18,7 @@ from harness.server_process import NEXO, ServerProcess, environment
 pytestmark = pytest.mark.servers
 
 LONG = bool(os.environ.get("NEXO_LONG_TESTS"))
-MUST_S = 60.0  # without an acknowledged send; 21 to 26 s on a machine of its own, of which 20 are the lease
+MUST_S = 60.0  # without an acknowledged send; 21 to 23 s by `bench/failover.py`, of which 20 are the lease
 PATIENCE_S = 90.0
 
 
@@ -54,11 +54,12 @@ async def test_the_machine_of_the_primary_is_lost() -> None:
                     print(f"primary {how}: {silence_s:.1f} s without an acknowledged send")
                     assert silence_s <= MUST_S
                     await asyncio.to_thread(lost.start if how == "killed" else lost.resume)
+                    # the one that comes back must not take its lead back: it has not what was saved meanwhile
+                    await longest_silence(ann, ben, 10, names)
                     await asyncio.to_thread(servers.wait_until_synchronous)
-                assert {error["reason"] for error in ann.errors} <= {"server_busy"}
-                saved = await ann.saved(names[0])
-                found = await stored(server, ann.token, saved.conversation_id)
-                assert found == names[: len(found)]
+                    assert {error["reason"] for error in ann.errors} <= {"server_busy"}
+                    saved = await ann.saved(names[0])
+                    assert await stored(server, ann.token, saved.conversation_id) == names
         await asyncio.to_thread(run_nexo, "check", url)
 
 

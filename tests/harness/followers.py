@@ -185,13 +185,18 @@ class Follower:
 
 async def stored(site: Site, token: str, conversation_id: str) -> list[str]:
     """The clientMsgIds of a conversation, in the order of their seq."""
+    found: list[str] = []
+    page: dict[str, Any] = {"has_more": True, "next_seq": 1}
     async with httpx.AsyncClient(base_url=site.address, timeout=PATIENCE_S, trust_env=False) as http:
-        answer = await http.get(
-            "/msg/pull",
-            params={"conversation_id": conversation_id, "begin_seq": 1},
-            headers={"Authorization": f"Bearer {token}"},
-        )
-    return [message["client_msg_id"] for message in answer.json()["data"]["messages"]]
+        while page["has_more"]:
+            answer = await http.get(
+                "/msg/pull",
+                params={"conversation_id": conversation_id, "begin_seq": page["next_seq"]},
+                headers={"Authorization": f"Bearer {token}"},
+            )
+            page = answer.json()["data"]
+            found += [message["client_msg_id"] for message in page["messages"]]
+    return found
 
 
 @contextlib.asynccontextmanager

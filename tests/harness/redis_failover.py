@@ -173,7 +173,11 @@ class ReplicatedCluster:
         asked = next(node for node in self.nodes if node.running)
         number = int(ask(asked.port, "CLUSTER", "KEYSLOT", key)) // (SLOTS // 3 + 1)
         two = (self.nodes[number], self.nodes[number + 3])
-        return next(node for node in two if _info(node.port, "replication")["role"] == "master")
+        return next(node for node in two if self.is_master(node))
+
+    @staticmethod
+    def is_master(node: Redis) -> bool:
+        return bool(_info(node.port, "replication")["role"] == "master")
 
     def wait_until_whole(self) -> None:
         """Every master has its replica."""

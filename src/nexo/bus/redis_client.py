@@ -68,6 +68,7 @@ class RedisClient:
         self.on_break: Callable[[], None] = lambda: None
         self.taken = Buckets()
         self._failures = 0
+        self._closings = 0
         self._options: dict[str, Any] = {
             "username": url.user or None,
             "password": url.password or None,
@@ -87,7 +88,7 @@ class RedisClient:
         been executed then. Raises NoGroup if a stream does not have the consumer group that a command names."""
         if self.is_broken and not probe:
             raise BusDown
-        started = time.monotonic()
+        started, closings = time.monotonic(), self._closings
         try:
             async with asyncio.timeout(self._timeout_s * (SEARCH if self.is_broken else 1.5)):
                 answers = await self._run(commands)
@@ -97,7 +98,8 @@ class RedisClient:
             await self._break(error, probe)
             raise BusDown from error
         except Exception as error:  # whatever the library raises, every caller gets an answer
-            log.exception("redis_failed")
+            if self._closings == closings:  # else its connections were closed in the middle of this, by `reload_slots`
+                log.exception("redis_failed")
             await self._break(error, probe)
             raise BusDown from error
         self.taken.observe(time.monotonic() - started)
@@ -218,6 +220,7 @@ class RedisClient:
     async def reload_slots(self) -> None:
         """Read the slots of the cluster again before the next attempt: they may have moved."""
         if isinstance(self._client, RedisCluster):
+            self._closings += 1
             await _quietly(self._client.aclose())
 
     def publish(self, channel: str, data: bytes) -> RedisCommand:
