@@ -15,6 +15,7 @@ has mariadb-dump || missing+=(mariadb-client) # the lines for backups are run as
 has_postgres || missing+=(postgresql)
 has redis-server || missing+=(redis-server)
 has faketime || missing+=(faketime) # one instance's clock is wrong
+has strace || missing+=(strace) # disks become slow
 has curl || missing+=(curl) # the README's commands are run as they stand
 { has node && has npm; } || missing+=(nodejs npm) # the JavaScript SDK's tests, from Node 18 on
 has chromium || missing+=(chromium) # the web client is tested in a real browser
@@ -30,7 +31,6 @@ if [ -n "${NEXO_LONG_TESTS:-}" ]; then
     { has wsrep_sst_rsync && has rsync && [ -e /usr/lib/galera/libgalera_smm.so ]; } ||
         missing+=(galera-4 mariadb-server rsync)
     { has patroni && has etcd; } || missing+=(patroni etcd-server) # the libraries that Patroni needs come with it
-    has strace || missing+=(strace) # slow disks
 fi
 
 [ ${#missing[@]} -eq 0 ] || scripts/apt-install.sh "${missing[@]}"
