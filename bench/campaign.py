@@ -36,6 +36,7 @@ from campaign_table import Run, table
 from campaign_users import PASSWORD, User
 from harness import processes
 
+STOPPED_S = 2.0
 SETTLE_S = 60.0  # within this time after the last fault everything is saved and known
 
 
@@ -53,6 +54,7 @@ class Campaign:
         self.group_count = groups
         self.pace = 1.0
         self.faults: list[tuple[str, float]] = []  # what, and the longest silence of any sender meanwhile
+        self.stops: list[tuple[float, float]] = []
         self.rss_bytes = 0
 
     async def set_up(self) -> None:
@@ -91,6 +93,7 @@ class Campaign:
         """Users chat meanwhile; then every law is checked."""
         await self.set_up()
         tasks = [asyncio.create_task(user.run()) for user in self.users]
+        tasks.append(asyncio.create_task(self._notice_stops()))
         chats = [asyncio.create_task(user.live(pause_s)) for user in self.users]
         try:
             await asyncio.sleep(2)
@@ -114,12 +117,28 @@ class Campaign:
         await asyncio.sleep(lasts_s)
         await asyncio.to_thread(fault.end)
         await asyncio.sleep(pause_s)
-        silence_s = longest_gap([at for user in self.users for at in user.ack_times], began, time.monotonic())
+        silence_s = self.longest_gap([at for user in self.users for at in user.ack_times], began, time.monotonic())
         self.faults.append((fault.name, silence_s))
         self._measure()
         print(
             f"{len(self.faults):5d}  {fault.name:40s} {lasts_s:4.1f} s, longest silence {silence_s:4.1f} s", flush=True
         )
+
+    async def _notice_stops(self) -> None:
+        """Note when this process, and with it the users, was stopped: that is no silence of a server."""
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(0.1)
+            now = time.monotonic()
+            if now - before > STOPPED_S:
+                self.stops.append((before, now))
+
+    def longest_gap(self, times: list[float], begin: float, end: float) -> float:
+        marks = [begin, *sorted(at for at in times if begin <= at <= end), end]
+        return max(after - before - self._stopped_s(before, after) for before, after in itertools.pairwise(marks))
+
+    def _stopped_s(self, begin: float, end: float) -> float:
+        return sum(max(0.0, min(end, after) - max(begin, before)) for before, after in self.stops)
 
     def _measure(self) -> None:
         for site in self.world.sites:
@@ -128,8 +147,7 @@ class Campaign:
 
     async def _settle(self) -> None:
         """Everything is whole again: what is unsaved is saved, and every user learns of everything."""
-        deadline = time.monotonic() + SETTLE_S
-        while time.monotonic() < deadline:
+        for _ in range(int(SETTLE_S / 0.2)):  # not by the clock: all of it may be stopped meanwhile, clients too
             if all(user.socket is not None and not user.unsaved for user in self.users) and not self._behind():
                 return
             await asyncio.sleep(0.2)
@@ -213,11 +231,6 @@ class Campaign:
             "violations": self.violations,
             "rss_bytes": self.rss_bytes,
         }
-
-
-def longest_gap(times: list[float], begin: float, end: float) -> float:
-    marks = [begin, *sorted(at for at in times if begin <= at <= end), end]
-    return max(after - before for before, after in itertools.pairwise(marks))
 
 
 async def campaign(args: argparse.Namespace, made: World) -> Campaign:

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from campaign import Campaign, longest_gap
+from campaign import Campaign
 from campaign_parts import World, world
 from campaign_users import User
 from harness import sql
@@ -121,9 +121,9 @@ class Failover:
         now = time.monotonic()
         acks = [at for user in self._users for at in user.ack_times]
         found = Found(
-            longest_gap(acks, began, now),
-            None if self._probe is None else longest_gap(list(self._probe.written), began, now),
-            max(longest_gap(user.ack_times, began, now) for user in self._users),
+            self._campaign.longest_gap(acks, began, now),
+            None if self._probe is None else self._campaign.longest_gap(list(self._probe.written), began, now),
+            max(self._campaign.longest_gap(user.ack_times, began, now) for user in self._users),
             self._pushed_again(began) if loss.what == "push" else None,
         )
         await asyncio.to_thread(loss.end)
@@ -132,15 +132,15 @@ class Failover:
 
     def _is_quick(self, begin: float, end: float, pushed: bool) -> bool:
         for user in self._users:
-            if longest_gap(user.ack_times, begin, end) > QUICK_S:
+            if self._campaign.longest_gap(user.ack_times, begin, end) > QUICK_S:
                 return False
-            if pushed and longest_gap(user.push_times, begin, end) > QUICK_S:
+            if pushed and self._campaign.longest_gap(user.push_times, begin, end) > QUICK_S:
                 return False
         return True
 
     def _pushed_again(self, began: float) -> float:
         """When the last receiver got pushes from another instance again."""
-        return max(longest_gap(user.push_times, began, time.monotonic()) for user in self._users)
+        return max(self._campaign.longest_gap(user.push_times, began, time.monotonic()) for user in self._users)
 
 
 # -- what is lost ---------------------------------------------------------------------------------------------
