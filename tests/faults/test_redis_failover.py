@@ -47,7 +47,7 @@ async def failing_over(
         accepted = len(sender.accepted)
         before = time.monotonic()
         yield
-        await asyncio.to_thread(until_blocking, is_replaced, "another server takes over", FAILOVER_S)
+        await asyncio.to_thread(until_blocking, is_replaced, "another server takes over", patience_s=FAILOVER_S)
         replaced = time.monotonic()
         sent: list[str] = []
 
