@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import signal
 import sys
 import threading
 import time
@@ -250,16 +249,7 @@ def _redis(made: World) -> list[Loss]:
 
 def _instances(made: World) -> list[Loss]:
     server = made.sites[0].server
-    return [
-        Loss("instance killed", 5, server.kill, server.start, "client"),
-        Loss(
-            "instance frozen",
-            10,
-            lambda: server.signal(signal.SIGSTOP),
-            lambda: server.signal(signal.SIGCONT),
-            "client",
-        ),
-    ]
+    return [Loss("instance killed", 5, server.kill, server.start, "client")]
 
 
 RECIPES: dict[str, tuple[str, str, Callable[[World], list[Loss]]]] = {

@@ -23,6 +23,7 @@ import uvloop
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from harness import processes
+from harness.cluster import SECRET
 from harness.galera import Galera
 from harness.mariadb import MariaDb
 from harness.migrated import migrate_database
@@ -36,7 +37,7 @@ MUST, AIM = 0.5, 0.8
 @contextlib.contextmanager
 def site(url: str, folders: list[Path]) -> Iterator[Site]:
     migrate_database(url)
-    with ServerProcess(store__url=url, store__pool_size=8, **OPEN) as server:
+    with ServerProcess(store__url=url, store__pool_size=8, auth__secret=SECRET, **OPEN) as server:
         named = {f"database {number}": folder for number, folder in enumerate(folders)}
         yield Site([server], named, processes.new_dir("bench") / "samples")
 
