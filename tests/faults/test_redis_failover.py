@@ -61,8 +61,8 @@ async def failing_over(
 
         await until(is_back, "pushes between instances and accepted sends are back", patience_s=SEND_S)
         print(
-            f"{what}: replaced after {replaced - before:.1f} s, heard again after {heard - before:.1f} s, accepted again "
-            f"after {time.monotonic() - before:.1f} s, {len(sent)} sends meanwhile"
+            f"{what}: replaced after {replaced - before:.1f} s, heard again after {heard - before:.1f} s, "
+            f"accepted again after {time.monotonic() - before:.1f} s, {len(sent)} sends meanwhile"
         )
         assert {error["reason"] for error in sender.errors} <= {"server_busy"}
 
