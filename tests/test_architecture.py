@@ -124,6 +124,7 @@ BARE_TASKS = {
     "nexo.push.push": "the service that holds the lease awaits them and raises their exception",
     "nexo.push.sender": "one request that logs its own exception; the sender awaits it at its end",
     "nexo.openim.notices": "the pushes that need the notification await it",
+    "nexo.store.engines.hosts": "one connection attempt per host; the search awaits or cancels them",
     "nexo.service.external_keys": "the tokens that need a new key await it; it logs its own exception",
     "nexo.store.database": "the caller awaits the change; without one its outcome is in the database",
     "nexo.store.transfer.table_pages": "the next page, awaited by the copy",
