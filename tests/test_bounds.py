@@ -57,6 +57,7 @@ FILLED_ONCE = {
             "metrics.exposition.Metrics._sources",
             "metrics.exposition._bounds",
             "metrics.http.HttpMeter._others",
+            "store.engines.hosts.Hosts._silent",
             "store.engines.sqlite.driver.SqliteEngine._threads",
             "store.publish_seam.PublishSeam._listeners",
             "two_phase.acceptor.Acceptor._services",
