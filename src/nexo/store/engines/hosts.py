@@ -43,8 +43,8 @@ class Hosts:
         self.on_move: Callable[[Place], None] = lambda place: None  # called with the host that is used from now on
 
     async def connect(self, open_at: Open, discard: Discard) -> tuple[Any, Place]:
-        """Returns a connection and its host; `discard` closes one that arrived too late. Raises what the driver raises for
-        the only host, else NoHost, caused by the first failure that is not about the network."""
+        """Returns a connection and its host; `discard` closes one that arrived too late. Raises what the driver raises
+        for the only host, else NoHost, caused by the first failure that is not about the network."""
         if len(self._places) == 1:
             async with asyncio.timeout(ALONE_S):
                 return await open_at(self._places[0]), self._places[0]
