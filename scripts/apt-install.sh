@@ -29,7 +29,7 @@ trap take_away EXIT
 put /usr/sbin/policy-rc.d $'#!/bin/sh\nexit 101'
 put /etc/postgresql-common/createcluster.d/nexo-tests.conf 'create_main_cluster = false'
 
-apt_get=("${as_root[@]}" DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0)
+apt_get=("${as_root[@]}" DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300)
 echo "Installing Debian packages: $*"
 "${apt_get[@]}" update
 "${apt_get[@]}" install --yes --no-install-recommends "$@"

@@ -19,6 +19,10 @@ has strace || missing+=(strace) # disks become slow
 has curl || missing+=(curl) # the README's commands are run as they stand
 { has node && has npm; } || missing+=(nodejs npm) # the JavaScript SDK's tests, from Node 18 on
 has chromium || missing+=(chromium) # the web client is tested in a real browser
+has firefox-esr || missing+=(firefox-esr) # and its main paths in another
+has_font() { has fc-list && [ -n "$(fc-list "$1")" ]; }
+has_font ':lang=zh-cn' || missing+=(fontconfig fonts-noto-cjk) # what tests look at is drawn
+has_font ':lang=und-zsye' || missing+=(fontconfig fonts-noto-color-emoji)
 
 has nginx || missing+=(nginx-light) # what is in deploy/ is tried out, as far as that goes without an engine
 has haproxy || missing+=(haproxy)

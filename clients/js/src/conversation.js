@@ -193,8 +193,9 @@ export class Conversation extends Emitter {
    * @returns {OutgoingMessage}
    */
   sendFile(file, options = {}) {
-    const { name, caption = "", onProgress = null, ...rest } = options;
+    const { name, caption = "", onProgress = null, address = "", ...rest } = options;
     const described = describeFile(file, name);
+    described.upload.address = address;
     const msgType = rest.msgType ?? mediaType(described.upload.name, described.blob?.type);
     this._typingAt = 0;
     const outgoing = this._client._enqueue(this._state, caption ? { text: caption } : {}, { ...rest, msgType }, described);

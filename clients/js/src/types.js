@@ -257,6 +257,7 @@
  * @typedef {object} FileOptions
  * @property {string} [name]
  * @property {string} [caption]
+ * @property {string} [address] of an upload of this file that has begun already
  * @property {(uploaded: number, size: number) => void} [onProgress] bytes that the server has, and bytes of the file
  * @property {number} [msgType]
  * @property {readonly string[]} [mentions]

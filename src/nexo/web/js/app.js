@@ -87,6 +87,7 @@ class App {
   async #accountClosed() {
     await this.#recent?.forget();
     this.#model?.drafts.forget();
+    await this.#model?.attachments.forget();
     forgetAll(`people.${this.#model?.userId}`);
     remember("signed_in", null);
     location.hash = "#/";
@@ -122,9 +123,10 @@ class App {
     const { userId } = this.#model ?? {};
     remember("signing_out", userId ?? null);
     const recent = this.#recent;
-    const drafts = this.#model?.drafts;
+    const { drafts, attachments } = this.#model ?? {};
     this.#leave();
     drafts?.forget();
+    await attachments?.forget();
     forgetAll(`people.${userId}`);
     await recent?.forget();
     location.hash = "#/";

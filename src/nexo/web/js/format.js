@@ -1,6 +1,7 @@
 /** Times, names and colours as people read them. */
 
 import { locale, t } from "./i18n.js";
+import { remember, remembered } from "./prefs.js";
 
 const DAY_MS = 86_400_000;
 const formats = new Map();
@@ -11,18 +12,24 @@ function format(kind, options) {
   return formats.get(key);
 }
 
-/** 09:35 or 9:35 AM, in the way of the region. */
-const hour = () => (format("cycle", { hour: "numeric" }).resolvedOptions().hour12 ? "numeric" : "2-digit");
+/** What was chosen, else the way of the region. @returns {"12" | "24"} */
+export const shownHours = () => remembered("hours") ?? (format("cycle", { hour: "numeric" }).resolvedOptions().hour12 ? "12" : "24");
 
-/** @param {number} ms */
-export const clock = (ms) => format("clock", { hour: hour(), minute: "2-digit" }).format(ms);
+/** @param {"12" | "24"} hours */
+export const chooseHours = (hours) => remember("hours", hours);
+
+/** 09:35 or 9:35 AM. */
+const hour = (hours) => (hours === "12" ? { hour: "numeric", hour12: true } : { hour: "2-digit", hourCycle: "h23" });
+
+/** @param {number} ms @param {"12" | "24"} [hours] */
+export const clock = (ms, hours = shownHours()) => format(`clock ${hours}`, { ...hour(hours), minute: "2-digit" }).format(ms);
 
 /** @param {number} ms */
 export const clockSeconds = (ms) =>
-  format("seconds", { hour: hour(), minute: "2-digit", second: "2-digit" }).format(ms);
+  format(`seconds ${shownHours()}`, { ...hour(shownHours()), minute: "2-digit", second: "2-digit" }).format(ms);
 
 /** @param {number} ms */
-export const fullTime = (ms) => format("full", { dateStyle: "medium", timeStyle: "short" }).format(ms);
+export const fullTime = (ms) => `${format("full", { dateStyle: "medium" }).format(ms)}, ${clock(ms)}`;
 
 /** The local day as a number that grows by one. @param {number} ms */
 export function dayOf(ms) {
@@ -64,6 +71,24 @@ export function restText(ms) {
   if (minutes < 60 * 24) return t("short_hours", { n: Math.ceil(minutes / 60) });
   return t("short_days", { n: Math.ceil(minutes / 1440) });
 }
+
+/** A time that is given in seconds, in whole units. @param {number} s */
+export function lastingText(s) {
+  if (s < 3600) return t("n_minutes", { n: Math.max(1, Math.round(s / 60)) });
+  return s < 86_400 ? t("n_hours", { n: Math.round(s / 3600) }) : t("n_days", { n: Math.round(s / 86_400) });
+}
+
+const JUST_NOW_MS = 120_000;
+
+/** When someone was here last. @param {number} ms @param {number} [now] */
+export function lastSeenText(ms, now = Date.now()) {
+  const ago = dayOf(now) - dayOf(ms);
+  if (now - ms < JUST_NOW_MS) return t("last_seen_now");
+  if (ago <= 0) return t("last_seen_at", { t: clock(ms) });
+  return ago === 1 ? t("last_seen_yesterday") : t("last_seen_on", { d: shortDay(ms, now) });
+}
+
+const shortDay = (ms, now) => (new Date(ms).getFullYear() === new Date(now).getFullYear() ? format("short day", { day: "numeric", month: "short" }) : format("date", { day: "numeric", month: "long", year: "numeric" })).format(ms);
 
 /** @param {number} count */
 export const counted = (count) => (count > 999 ? "999+" : String(count));

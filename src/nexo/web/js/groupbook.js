@@ -115,7 +115,8 @@ export class GroupBook extends Emitter {
 
   #keep(groupId, list, nextCursor) {
     this.#members.set(groupId, { list, byId: new Map(list.map((member) => [member.userId, member])), nextCursor });
-    for (const member of list) this.people.learn({ userId: member.userId, nickname: member.nickname });
+    // Where someone has a name for this group, it stands in the place of the usual one.
+    for (const member of list) if (!member.groupNickname) this.people.learn({ userId: member.userId, nickname: member.nickname });
     this.#changed();
   }
 

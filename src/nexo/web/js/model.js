@@ -1,10 +1,14 @@
 /** What the page knows, between the SDK and the views: who is signed in, names, groups, connection, what is open. */
 
+import { Attachments } from "./attachments.js";
 import { ContactBook } from "./contacts.js";
+import { Drafts } from "./drafts.js";
 import { Emitter, soon } from "./emitter.js";
+import { lastSeenText } from "./format.js";
 import { GroupBook } from "./groupbook.js";
+import { t } from "./i18n.js";
+import { LastSeen } from "./lastseen.js";
 import { People } from "./people.js";
-import { Drafts } from "./prefs.js";
 import { GroupReceipts } from "./receipts.js";
 
 const PRESENCE_MAX = 100;
@@ -42,8 +46,10 @@ export class Model extends Emitter {
     this.userId = client.userId;
     this.people = new People(client, this.userId);
     this.groups = new GroupBook(client, this.people, (groupId) => this.openId === `sg_${groupId}`);
-    this.drafts = new Drafts(this.userId);
+    this.drafts = new Drafts(this.userId, client);
     this.contacts = new ContactBook(this);
+    this.attachments = new Attachments(this);
+    this.seen = new LastSeen(client, () => this.emit("presence"));
     this.#listen();
   }
 
@@ -57,7 +63,8 @@ export class Model extends Emitter {
       this.emit("receipt", conversation.id);
     });
     on("sent", ({ message }) => this.#sent(message));
-    on("presence", () => {
+    on("presence", (told) => {
+      for (const { userId } of told.users) this.seen.forget(userId);
       this.emit("presence");
       this.#listChanged();
     });
@@ -66,7 +73,12 @@ export class Model extends Emitter {
       this.#withdrawn.set(conversation.id, [...(this.#withdrawn.get(conversation.id) ?? []), serverMsgId]);
       this.emit("withdrawn", conversation.id);
     });
-    this.#ends.push(this.people.on("change", this.#listChanged), this.groups.on("change", this.#listChanged));
+    on("conversations", soon(() => this.drafts.adopt(client.conversations)));
+    on("settings", ({ conversation }) => {
+      this.drafts.adopt([conversation]);
+      this.#listChanged();
+    });
+    this.#ends.push(this.people.on("change", this.#listChanged), this.groups.on("change", this.#listChanged), this.drafts.on("change", this.#listChanged));
   }
 
   /** Signs in on the socket and loads what the list needs. Failures show in the connection's state. */
@@ -88,6 +100,8 @@ export class Model extends Emitter {
   stop() {
     for (const end of this.#ends.splice(0)) end();
     this.contacts.stop();
+    this.attachments.stop();
+    this.drafts.stop();
     this.people.stop();
     clearTimeout(this.#presenceTimer);
   }
@@ -106,7 +120,10 @@ export class Model extends Emitter {
   #stateChanged(state) {
     const was = this.isConnected;
     this.connection = state;
-    if (this.isConnected && !was) this.#loadBeside();
+    if (this.isConnected && !was) {
+      this.#loadBeside();
+      this.drafts.retell();
+    }
     if (was && !this.isConnected) this.downSince = Date.now();
     if (state.reason === "server_shutdown") this.restartingAt = Date.now();
     if (state.state === "online") this.restartingAt = 0;
@@ -182,6 +199,19 @@ export class Model extends Emitter {
   isOnline(userId) {
     if (!this.isConnected) return false;
     return userId === this.userId || this.client.presence.of(userId)?.online === true;
+  }
+
+  /** Online, or when they were; nothing where the server does not tell it. @param {string} userId @returns {string} */
+  presenceText(userId) {
+    if (!this.isConnected) return "";
+    if (this.isOnline(userId)) return t("online");
+    const at = this.seen.of(userId);
+    return at > 0 ? lastSeenText(at, this.now()) : t("offline");
+  }
+
+  /** What someone is called in a group. @param {string} groupId @param {string} userId */
+  nameIn(groupId, userId) {
+    return this.groups.members(groupId)?.byId.get(userId)?.groupNickname || this.people.name(userId);
   }
 
   /** Whose presence the page shows now; the first ones count when there are too many. @param {string[]} userIds */

@@ -3,6 +3,7 @@
 import { remember, remembered } from "./prefs.js";
 import { currentRoute } from "./router.js";
 import { currentLanguage, t } from "./i18n.js";
+import { chime } from "./sound.js";
 import { contentLine } from "./wording.js";
 import { workerRegistration } from "./worker.js";
 
@@ -46,9 +47,11 @@ export function startNotifying(model, open) {
   const ends = [];
   ends.push(
     model.client.on("message", async ({ message, conversation }) => {
-      const isMuted = conversation.recvMsgOpt !== 0 && !message.important;
+      const isMuted = (conversation.recvMsgOpt !== 0 || (conversation.silentUntil ?? 0) > Date.now()) && !message.important;
       const isSeen = document.hasFocus() && model.openId === conversation.id;
-      if (notificationState() !== "on" || isMuted || isSeen || message.silent) return;
+      if (isMuted || isSeen || message.silent) return;
+      if (message.senderId !== model.userId && message.msgType < 100 && model.connection.state === "online") chime();
+      if (notificationState() !== "on") return;
       await model.people.whenKnown(message.senderId, NAME_MS);
       const face = model.face(conversation);
       const name = model.people.name(message.senderId);

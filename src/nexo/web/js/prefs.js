@@ -50,51 +50,17 @@ export function setTheme(chosen) {
   else root.dataset.theme = chosen;
 }
 
-/** The unsent text of each conversation, and what it answers: both survive reloads, and other tabs see them when they open the conversation. */
-export class Drafts {
-  #user;
+/** How the page looks beside its theme, by attributes of the document that style sheets know. @param {"size" | "motion"} what */
+export const look = (what) => document.documentElement.dataset[what] ?? null;
 
-  /** @param {string} userId */
-  constructor(userId) {
-    this.#user = userId;
+/** @param {"size" | "motion"} what @param {string | null} value null: as usual */
+export function setLook(what, value) {
+  try {
+    if (value === null) localStorage.removeItem(PREFIX + what);
+    else localStorage.setItem(PREFIX + what, value); // as it is: theme.js reads it before anything else runs
+  } catch {
+    // for this page only, then
   }
-
-  /** @param {string} conversationId @returns {string} */
-  text(conversationId) {
-    return remembered(this.#key(conversationId)) ?? "";
-  }
-
-  /** @param {string} conversationId @param {string} text */
-  setText(conversationId, text) {
-    remember(this.#key(conversationId), text.trim() ? text : null);
-  }
-
-  /** What the draft answers: as much of that message as a quote needs. @param {string} conversationId */
-  reply(conversationId) {
-    return remembered(this.#replyKey(conversationId));
-  }
-
-  /** @param {string} conversationId @param {any} message */
-  setReply(conversationId, message) {
-    const kept = message && {
-      serverMsgId: message.serverMsgId,
-      senderId: message.senderId,
-      msgType: message.msgType,
-      content: typeof message.content === "string" ? message.content.slice(0, 200) : { name: message.content?.name, text: message.content?.text?.slice(0, 200) },
-    };
-    remember(this.#replyKey(conversationId), kept ?? null);
-  }
-
-  forget() {
-    forgetAll(`draft.${this.#user}.`);
-    forgetAll(`reply.${this.#user}.`);
-  }
-
-  #replyKey(conversationId) {
-    return `reply.${this.#user}.${conversationId}`;
-  }
-
-  #key(conversationId) {
-    return `draft.${this.#user}.${conversationId}`;
-  }
+  if (value === null) delete document.documentElement.dataset[what];
+  else document.documentElement.dataset[what] = value;
 }

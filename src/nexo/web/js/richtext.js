@@ -23,6 +23,18 @@ export function richText(text, mentioned = []) {
   return blocks(tamed(text).split("\n"), mentionPattern(mentioned), 0);
 }
 
+/** The same without its marks, for one line. @param {string} text */
+export const plainText = (text) => richText(text).map(wordsOf).join("").replace(/\s+/g, " ").trim();
+
+const BLOCKS = new Set(["UL", "OL", "LI", "PRE", "BLOCKQUOTE"]);
+
+/** @param {Node | string} part @returns {string} */
+function wordsOf(part) {
+  if (typeof part === "string") return part;
+  if (!(part instanceof Element) || !BLOCKS.has(part.tagName)) return part.textContent ?? "";
+  return ` ${[...part.childNodes].map(wordsOf).join("")} `;
+}
+
 // -- blocks ------------------------------------------------------------------------------------------------
 
 const LIST = { ul: /^- +(?=\S)/, ol: /^\d{1,3}\. +(?=\S)/ };

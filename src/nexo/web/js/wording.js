@@ -2,9 +2,9 @@
 
 import { h } from "./dom.js";
 import { fileOf, lengthText, nameOf } from "./files.js";
-import { shortName } from "./format.js";
+import { lastingText, shortName } from "./format.js";
 import { rich, t } from "./i18n.js";
-import { tamed } from "./richtext.js";
+import { plainText } from "./richtext.js";
 
 export const TEXT = 1;
 export const IMAGE = 2;
@@ -34,7 +34,7 @@ const KINDS = { 2: "kind_image", 3: "kind_video", 4: "kind_audio", 5: "kind_file
 const LINE_CHARS = 600;
 
 /** More of it is not seen in one line, and drawing it takes time. */
-const oneLine = (text) => tamed(text.slice(0, LINE_CHARS).replace(/\s+/g, " "));
+const oneLine = (text) => plainText(text.slice(0, LINE_CHARS));
 
 /** The content in one line. @param {any} message or a quote with `text` */
 export function contentLine(message) {
@@ -129,6 +129,9 @@ function roleParts(body, own, me, subject, name) {
 function updatedParts(body, own, subject) {
   const changes = Array.isArray(body.changes) ? body.changes : Object.keys(body.changes ?? {});
   const newName = Array.isArray(body.changes) ? undefined : body.changes?.name;
+  const ttl = Array.isArray(body.changes) ? undefined : body.changes?.message_ttl_s;
+  if (ttl === 0) return rich(`event_ttl_off${own}`, { by: subject(body.by) });
+  if (ttl > 0) return rich(`event_ttl${own}`, { by: subject(body.by), t: lastingText(ttl) });
   if (newName !== undefined) return rich(`event_renamed${own}`, { by: subject(body.by), name: h("b", null, newName) });
   if (changes.includes("announcement")) return rich(`event_announced${own}`, { by: subject(body.by) });
   return rich(`event_updated${own}`, { by: subject(body.by) });
@@ -162,13 +165,31 @@ export function plain(parts) {
     .join("");
 }
 
-/** The last message of a conversation for the list: `{who, text}`. @param {any} model @param {any} conversation @param {any} message */
+const SIGNS = { [AUDIO]: "mic", [VIDEO]: "video", [FILE]: "file" };
+
+/** Someone has brought the user into the group: that matters more than how it is written in the log. @param {any} model @param {any} message */
+function addedBy(model, message) {
+  const { by, user_ids: ids } = message.content ?? {};
+  if (!by || by === model.userId) return "";
+  return message.msgType === 101 || (message.msgType === 102 && ids?.includes(model.userId)) ? by : "";
+}
+
+/** The last message of a conversation for the list: `{who, text, sign}`. @param {any} model @param {any} conversation @param {any} message */
 export function previewOf(model, conversation, message) {
-  if (isEvent(message)) return { who: "", text: plain(eventParts(model, message)) };
-  if (message.status === 1) return { who: "", text: recalledLine(model, message) };
-  if (message.msgType === CALL) return { who: "", text: callLine(message.content ?? {}, message.senderId === model.userId) };
+  const added = isEvent(message) && conversation.type === "group" ? addedBy(model, message) : "";
+  if (added) return { who: "", text: t("added_you", { name: shortName(model.people.name(added)) }), sign: "" };
+  if (isEvent(message)) return { who: "", text: plain(eventParts(model, message)), sign: "" };
+  if (message.status === 1) return { who: "", text: recalledLine(model, message), sign: "" };
+  const isMine = message.senderId === model.userId;
+  if (message.msgType === CALL) return { who: "", text: callLine(message.content ?? {}, isMine), sign: callSign(message.content ?? {}, isMine) };
   const inGroup = conversation.type === "group" && message.senderId !== model.userId;
-  return { who: inGroup ? t("prefix", { name: shortName(model.people.name(message.senderId)) }) : "", text: contentLine(message) };
+  return { who: inGroup ? t("prefix", { name: shortName(model.people.name(message.senderId)) }) : "", text: contentLine(message), sign: message.status === 0 ? (SIGNS[message.msgType] ?? "") : "" };
+}
+
+/** @param {any} call @param {boolean} isMine */
+function callSign(call, isMine) {
+  const isMissed = !isMine && call.outcome !== "completed" && call.outcome !== "rejected";
+  return `${call.kind === "video" ? "video" : "phone"}${isMissed ? " missed" : ""}`;
 }
 
 /** Why something was refused, for people. @param {any} error */

@@ -5,7 +5,7 @@ import { openMenu } from "../components/menu.js";
 import { toast } from "../components/toast.js";
 import { button, h } from "../dom.js";
 import { trying } from "../failures.js";
-import { fullTime } from "../format.js";
+import { fullTime, lastingText } from "../format.js";
 import { t } from "../i18n.js";
 import { currentRoute, go } from "../router.js";
 
@@ -79,6 +79,14 @@ export function openMute(conversation, anchor = null) {
     mute(until);
   };
   const dialog = openDialog({ title: t("mute_notifications"), body: [h("div", { class: "choices" }, times.map(([name, until]) => button(t(`mute_for_${name}`), { class: "block", onclick: () => choose(until) })))] });
+}
+
+const TTLS_S = [0, 3600, 86_400, 604_800];
+
+/** How long new messages stay, for everyone in it. @param {any} conversation @param {HTMLElement} anchor */
+export function openDisappearing(conversation, anchor) {
+  const set = (messageTtlS) => trying(() => conversation.update({ messageTtlS }));
+  openMenu(anchor, t("disappearing"), TTLS_S.map((s) => ({ text: s > 0 ? t("after_t", { t: lastingText(s) }) : t("off_word"), act: () => set(s) })));
 }
 
 /** @param {any} model @param {any} conversation @param {boolean} on */

@@ -73,6 +73,7 @@ function mentionedIn(message, model) {
     }
     const isMe = id === model.userId;
     found.push({ name: model.people.name(id), isMe }, { name: id, isMe });
+    if (message.groupId) found.push({ name: model.nameIn(message.groupId, id), isMe });
   }
   return found;
 }

@@ -77,7 +77,7 @@ export class ChatHeader {
     if (!model.isConnected) return { kind: "", text: t("waiting_for_connection") };
     if (conversation.type === "single") {
       if (conversation.typists.length > 0) return { kind: "typing", text: t("typing") };
-      return face.online ? { kind: "on", text: t("online") } : { kind: "", text: t("offline") };
+      return { kind: face.online ? "on" : "", text: model.presenceText(conversation.peerId) };
     }
     const info = model.groups.info(conversation.groupId);
     if (!info) return { kind: "", text: "" };

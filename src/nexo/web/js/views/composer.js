@@ -15,21 +15,20 @@ import { editLeft } from "./actions.js";
 import { pastedFiles } from "./drop.js";
 import { openEmoji } from "./emoji.js";
 import { formatBar, formatKey, insert, link } from "./formatting.js";
+import { mentionable, mentionsIn } from "./mentioning.js";
 import { canRecord, Recorder } from "./recorder.js";
+import { smile } from "./smileys.js";
 import { albumsOf, Tray } from "./tray.js";
+import { Typing } from "./typing.js";
 import { writeWaveform } from "./voice.js";
 
 const GROWS = CSS.supports("field-sizing", "content"); // else it grows by the lines that are typed
 const ROWS_MAX = 7;
 const TEXT_MAX = 4096;
 const COUNTER_FROM = 3900;
-const TYPING_EVERY_MS = 3000;
-const TYPING_ENDS_MS = 5000;
 const MIC_REST_MS = 400;
 
 export class Composer {
-  #typingAt = 0;
-  #typingEnds = 0;
   #sentAt = 0;
   /** Whom the draft mentions, by the name that was put in. @type {Map<string, string>} */
   #mentioned = new Map();
@@ -45,6 +44,7 @@ export class Composer {
     this.model = model;
     this.conversation = conversation;
     this.hooks = hooks;
+    this.typing = new Typing(conversation);
     const isFine = pointerIsFine();
     this.field = /** @type {HTMLTextAreaElement} */ (h("textarea", { rows: 1, "aria-label": t("message"), maxlength: 20000, dir: "auto", enterkeyhint: isFine ? "send" : "enter" }));
     this.field.value = model.drafts.text(conversation.id);
@@ -55,9 +55,9 @@ export class Composer {
     this.counter = h("span", { class: "num" });
     this.long = h("div", { class: "traynote long", role: "status" });
     this.long.hidden = true;
-    this.mentions = new MentionList(this.field, () => this.#candidates(), (chosen) => this.#mentioned.set(chosen.userId, chosen.name));
+    this.mentions = new MentionList(this.field, () => mentionable(model, conversation), (chosen) => this.#mentioned.set(chosen.userId, chosen.name));
     this.completion = new EmojiCompletion(this.field);
-    this.tray = new Tray(model, () => this.#drawState(), () => this.focus());
+    this.tray = new Tray(model, conversation.id, () => this.#drawState(), () => this.focus());
     this.recorder = new Recorder({
       onchange: () => this.#recording(),
       onsend: (blob, ms, levels) => this.#sendVoice(blob, ms, levels),
@@ -69,7 +69,24 @@ export class Composer {
     this.hint = h("div", { class: "hint" }, this.hintText, this.counter);
     this.element = h("form", { class: "composer" }, this.jump, this.mentions.element, this.completion.element, this.recorder.lock, this.box, this.hint);
     this.#listen();
+    this.endDrafts = model.drafts.on("change", (id) => id === conversation.id && this.#drafted());
     this.update();
+  }
+
+  /** Another tab or device went on with the text. */
+  #drafted() {
+    const { model, conversation, field } = this;
+    const text = model.drafts.text(conversation.id);
+    if (!this.#editing && field.value.trim() !== text.trim()) {
+      field.value = text;
+      this.#grow();
+    }
+    this.#drawStrip();
+    this.#drawState();
+  }
+
+  #grow() {
+    if (!GROWS) this.field.rows = Math.min(ROWS_MAX, this.field.value.split("\n").length);
   }
 
   #listen() {
@@ -85,6 +102,7 @@ export class Composer {
         this.completion.close();
       }, 100),
     );
+    this.field.addEventListener("input", (event) => smile(this.field, /** @type {InputEvent} */ (event)));
     this.field.addEventListener("click", () => this.mentions.update());
     this.field.addEventListener("paste", (event) => this.#pasted(event));
     this.element.addEventListener("keydown", (event) => {
@@ -161,9 +179,10 @@ export class Composer {
       if (this.#editing.isGone) return strip("alert", t("edit_recalled"), t("edit_recalled_text"), () => this.#stopEditing(), t("close"));
       return strip("edit", t("edit_message"), contentLine(this.#editing), () => this.#stopEditing(), t("stop_editing"));
     }
-    const answered = model.drafts.reply(conversation.id);
+    const answered = model.drafts.known(conversation);
     replying.hidden = !answered;
     if (!answered) return fill(replying);
+    if (!answered.senderId) return strip("reply", t("reply"), "", () => this.replyTo(null), t("cancel_reply"));
     const who = answered.senderId === model.userId ? t("reply_to_self") : t("reply_to", { name: whoIs(model, answered.senderId) });
     return strip("reply", who, contentLine(answered), () => this.replyTo(null), t("cancel_reply"));
   }
@@ -191,9 +210,18 @@ export class Composer {
     }
     this.counter.textContent = length > COUNTER_FROM && !isTooLong ? t("n_of_m", { n: length, m: TEXT_MAX }) : "";
     this.#drawLong(isTooLong, length, isEditing);
+    this.#drawHint();
     this.field.setAttribute("aria-invalid", String(isTooLong));
     const name = this.model.face(this.conversation).name;
     this.field.placeholder = this.tray.isEmpty ? t("message_to", { name: this.conversation.type === "group" ? name : shortName(name) }) : t("add_caption");
+  }
+
+  #drawHint() {
+    const { tray, recorder } = this;
+    const [all, going] = [tray.items.length, tray.ready.length];
+    const usual = pointerIsFine() ? t("composer_hint") : "";
+    const text = ["locked", "paused", "kept"].includes(recorder.state) ? t("voice_hint") : all > going ? t("tray_hint", { n: going, m: all }) : usual;
+    if (this.hintText.textContent !== text) this.hintText.textContent = text;
   }
 
   #drawLong(isTooLong, length, isEditing) {
@@ -204,35 +232,20 @@ export class Composer {
   }
 
   #changed() {
-    if (!GROWS) this.field.rows = Math.min(ROWS_MAX, this.field.value.split("\n").length);
+    this.#grow();
     if (!this.#editing) this.model.drafts.setText(this.conversation.id, this.field.value);
     if (this.conversation.type === "group") this.mentions.update();
     this.completion.update();
     this.#drawState();
-    this.#tellTyping(this.field.value.trim() !== "" && !this.#editing);
-  }
-
-  // -- typing --------------------------------------------------------------------------------------------
-
-  #tellTyping(on) {
-    const now = Date.now();
-    clearTimeout(this.#typingEnds);
-    if (!on) {
-      if (this.#typingAt) this.conversation.typing(false);
-      this.#typingAt = 0;
-      return;
-    }
-    if (now - this.#typingAt > TYPING_EVERY_MS) {
-      this.#typingAt = now;
-      this.conversation.typing(true);
-    }
-    this.#typingEnds = window.setTimeout(() => this.#tellTyping(false), TYPING_ENDS_MS);
+    this.typing.tell(this.field.value.trim() !== "" && !this.#editing);
   }
 
   end() {
-    this.#tellTyping(false);
+    this.typing.tell(false);
     this.recorder.end();
-    this.tray.clear();
+    this.tray.end();
+    this.endDrafts();
+    this.model.drafts.tellAll();
   }
 
   // -- keys ----------------------------------------------------------------------------------------------
@@ -329,11 +342,21 @@ export class Composer {
       const isLast = at === items.length - 1;
       const msgType = !item.isPhoto ? FILE : item.file.type.startsWith("video/") ? VIDEO : IMAGE;
       const options = { msgType, caption: isLast ? text : "", mentions: isLast ? this.#mentionsIn(text) : [], replyTo, extra: albums.get(item) };
-      this.#sendFile(item.file, options, { width: item.width, height: item.height, duration_ms: item.durationMs });
+      this.#sendItem(item, options);
       replyTo = undefined;
     });
     this.#drawStrip();
     this.hooks.onsent();
+  }
+
+  /** What is uploaded already is only named; the rest goes on from where it is. */
+  #sendItem(item, { caption, ...options }) {
+    const known = { width: item.width, height: item.height, duration_ms: item.durationMs };
+    if (item.state !== "ready") return this.#sendFile(item.file, { ...options, caption, address: item.address }, known);
+    const content = caption ? { file_id: item.fileId, text: caption } : { file_id: item.fileId };
+    const outgoing = this.model.send(this.conversation, content, options);
+    keepChosen(outgoing.clientMsgId, item.file, { ...known, name: item.name });
+    return undefined;
   }
 
   #sendFile(file, options, known) {
@@ -469,7 +492,7 @@ export class Composer {
     this.row.classList.toggle("held", state === "held");
     this.micButton.classList.toggle("held", state === "held");
     this.tray.element.hidden = isOn || this.tray.isEmpty;
-    this.hintText.textContent = ["locked", "paused", "kept"].includes(state) ? t("voice_hint") : pointerIsFine() ? t("composer_hint") : "";
+    this.#drawHint();
     if (!hadFocus || !document.hasFocus()) return;
     if (!isOn) this.focus();
     else if (this.row.hidden) /** @type {HTMLElement | null} */ (this.recorder.element.querySelector(".send, button"))?.focus();
@@ -490,28 +513,8 @@ export class Composer {
     link(this.field, text);
   }
 
-  // -- mentions ------------------------------------------------------------------------------------------
-
-  #candidates() {
-    const { model, conversation } = this;
-    const members = model.groups.members(conversation.groupId)?.list ?? [];
-    const found = members.filter(({ userId }) => userId !== model.userId).map(({ userId }) => ({ userId, name: model.people.name(userId) }));
-    found.sort((a, b) => a.name.localeCompare(b.name));
-    if (model.groups.isManager(conversation.groupId)) found.push({ userId: "@all", name: t("everyone") });
-    return found;
-  }
-
-  /** Those whose name still stands in the text; and those whose user id was typed by hand. */
   #mentionsIn(text) {
-    if (this.conversation.type !== "group") return [];
-    if (this.model.groups.isManager(this.conversation.groupId) && /(^|\s)@all(\s|$|[.,!?])/.test(text)) return ["@all"];
-    const members = this.model.groups.members(this.conversation.groupId)?.byId ?? new Map();
-    const ids = new Set();
-    for (const [userId, name] of this.#mentioned) if (text.includes(`@${name}`)) ids.add(userId);
-    for (const [, userId] of text.matchAll(/@([A-Za-z0-9._@-]{1,64})/g)) if (members.has(userId)) ids.add(userId);
-    for (const userId of members.keys()) if (text.includes(`@${this.model.people.name(userId)}`)) ids.add(userId);
-    ids.delete(this.model.userId);
-    return [...ids].slice(0, 100);
+    return mentionsIn(this.model, this.conversation, text, this.#mentioned);
   }
 
   #startMention() {

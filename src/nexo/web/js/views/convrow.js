@@ -21,7 +21,7 @@ export function rowModel(model, conversation) {
     id: conversation.id,
     face,
     at: last?.sendAt ?? conversation.updatedAt ?? 0,
-    preview: last ? previewOf(model, conversation, last) : { who: "", text: "" },
+    preview: last ? previewOf(model, conversation, last) : { who: "", text: "", sign: "" },
     state,
     draft: draft.replace(/\s+/g, " ").slice(0, 100),
     typing: model.isConnected && conversation.typists.length > 0,
@@ -41,7 +41,7 @@ export function drawConversation(link, row) {
   const line1 = h(
     "span",
     { class: "l1" },
-    h("span", { class: "name ell" }, row.face.name),
+    h("span", { class: "name ell", dir: "auto" }, row.face.name),
     row.muted && icon("belloff", "s", t("muted")),
     row.at > 0 && h("time", { class: "when", title: fullTime(row.at) }, shortTime(row.at)),
   );
@@ -50,10 +50,13 @@ export function drawConversation(link, row) {
 
 function secondLine(row) {
   if (row.typing) return [h("span", { class: "prev ell typing" }, t("typing_dots"))];
-  if (row.draft) return [h("span", { class: "prev ell" }, h("span", { class: "draft" }, t("draft_prefix")), row.draft)];
+  if (row.draft) return [h("span", { class: "prev ell" }, h("span", { class: "draft" }, t("draft_prefix")), h("bdi", null, row.draft))];
   const who = row.preview.who && h("span", { class: "who" }, row.preview.who);
   const sign = row.state === "failed" ? icon("alert", "s bad", t("state_failed")) : row.state && tick(row.state);
-  return [sign || null, h("span", { class: "prev ell" }, who, row.preview.text)];
+  const [kind, isMissed] = row.preview.sign.split(" ");
+  const what = kind && icon(kind, isMissed ? "s bad" : "s dim");
+  // A line of one's own language begins where that language does; after a name it stays in its place.
+  return [sign || null, what || null, h("span", { class: "prev ell", dir: who ? null : "auto" }, who, who ? h("bdi", null, row.preview.text) : row.preview.text)];
 }
 
 function badges(row) {

@@ -23,7 +23,7 @@ export function tick(state, isOffline = false) {
  *   | {kind: "line", key: string, text: string}
  *   | {kind: "expired", key: string, count: number, message: any}
  *   | {kind: "event", key: string, message: any}
- *   | {kind: "message", key: string, message: any, messages: any[], isMine: boolean, isStart: boolean, isEnd: boolean, inGroup: boolean,
+ *   | {kind: "message", key: string, message: any, messages: any[], isMine: boolean, isStart: boolean, isEnd: boolean, inGroup: boolean, name: string,
  *      state: string, note: string, role: string, isOffline: boolean, uploaded: number, isOpen: boolean, selected: boolean | null, minutes: number}} Row
  */
 
@@ -94,7 +94,7 @@ function labelOf(row, model) {
   const failed = row.state === "failed" ? t("state_failed") : "";
   const forwarded = message.forwardedFrom && t("forwarded_from", { name: whoIs(model, message.forwardedFrom.senderId) });
   const chosen = row.selected ? t("selected") : "";
-  const parts = [chosen, whoIs(model, message.senderId), clock(message.sendAt), forwarded, what, caption, message.editedAt && t("edited"), reactionsLabel(message), state || failed];
+  const parts = [chosen, row.name && !row.isMine ? row.name : whoIs(model, message.senderId), clock(message.sendAt), forwarded, what, caption, message.editedAt && t("edited"), reactionsLabel(message), state || failed];
   return parts.filter(Boolean).join(t("label_comma"));
 }
 
@@ -116,7 +116,7 @@ function meta(row) {
 
 function contentBubble(row, model) {
   const { message } = row;
-  const from = row.inGroup && !row.isMine && row.isStart && fromLine(row, model);
+  const from = row.inGroup && !row.isMine && row.isStart && fromLine(row);
   const forwarded = message.forwardedFrom && forwardedLine(message, model);
   const quote = quoteOf(message, model);
   if (row.messages.length > 1 || isMedia(message)) {
@@ -129,9 +129,9 @@ function contentBubble(row, model) {
 /** A picture by its address has its words in its name. */
 const foreignCaption = (message) => !message.content?.file_id && !message.outgoing && message.content?.name && h("span", { class: "text", dir: "auto" }, message.content.name);
 
-function fromLine(row, model) {
+function fromLine(row) {
   const id = row.message.senderId;
-  const name = h("span", { class: "name-h", dir: "auto", dataset: { hue: hue(id) } }, model.people.name(id));
+  const name = h("span", { class: "name-h", dir: "auto", dataset: { hue: hue(id) } }, row.name);
   return h("div", { class: "from" }, name, row.role && h("span", { class: "role" }, t(`role_${row.role}`)));
 }
 

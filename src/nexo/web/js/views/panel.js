@@ -2,12 +2,13 @@
 
 import { avatar } from "../components/avatar.js";
 import { toast } from "../components/toast.js";
-import { archive, askBlock, askDeleteChat, hide, isMuted, mutedUntil, openFind, openMute, setMuted, setPinned } from "../dialogs/conversation.js";
+import { archive, askBlock, askDeleteChat, hide, isMuted, mutedUntil, openDisappearing, openFind, openMute, setMuted, setPinned } from "../dialogs/conversation.js";
 import { askDismiss, askLeave, muteAll, openEditGroup, openInvite, openMemberMenu, openRequests } from "../dialogs/group.js";
+import { openGroupNickname, openMember } from "../dialogs/member.js";
 import { openInviteLink } from "../dialogs/link.js";
 import { button, fill, h, holdWhilePressed, icon, iconButton } from "../dom.js";
 import { Endings, soon } from "../emitter.js";
-import { counted } from "../format.js";
+import { counted, lastingText } from "../format.js";
 import { t } from "../i18n.js";
 import { addressOf, go } from "../router.js";
 import { mediaList } from "./panelmedia.js";
@@ -101,10 +102,10 @@ export class Panel {
     const { conversation, model } = this;
     if (this.#tab !== "info") return this.#tab; // loaded once
     const own = [conversation.pinned, conversation.recvMsgOpt, conversation.silentUntil, conversation.archived, this.#shownMembers, model.isConnected];
-    if (conversation.type === "single") return JSON.stringify([own, model.face(conversation), model.blocked.has(conversation.peerId), model.contacts.relation(conversation.peerId), model.contacts.of(conversation.peerId)?.remark]);
+    if (conversation.type === "single") return JSON.stringify([own, model.face(conversation), model.presenceText(conversation.peerId), conversation.messageTtlS, model.blocked.has(conversation.peerId), model.contacts.relation(conversation.peerId), model.contacts.of(conversation.peerId)?.remark]);
     const { groupId } = conversation;
-    const members = this.#members.map((member) => [member, model.personFace(member.userId)]);
-    return JSON.stringify([own, model.groups.info(groupId), members, model.groups.requests(groupId).length, model.groups.hasLeft(groupId)]);
+    const members = this.#members.slice(0, this.#shownMembers).map((member) => [member, model.personFace(member.userId), model.presenceText(member.userId)]);
+    return JSON.stringify([own, conversation.messageTtlS, model.groups.info(groupId), members, model.groups.requests(groupId).length, model.groups.hasLeft(groupId)]);
   }
 
   get #isAlive() {
@@ -139,6 +140,7 @@ export class Panel {
     return [
       this.#switch("pin", "pin", t("pin_conversation"), Boolean(conversation.pinned), (on) => setPinned(conversation, on)),
       this.#muteRow(),
+      this.#ttlRow(),
       this.#row("archive", "archive", t(conversation.archived ? "unarchive" : "archive"), () => archive(this.model, conversation, !conversation.archived)),
       this.#row("hide", "hide", t("hide_conversation"), () => hide(conversation)),
     ];
@@ -151,6 +153,18 @@ export class Panel {
     const end = muted ? [mutedUntil(conversation)] : [icon("next", "s")];
     const row = this.#row("mute", muted ? "bell" : "belloff", t(muted ? "unmute" : "mute_notifications"), act, { end });
     row.setAttribute("aria-haspopup", muted ? "false" : "menu");
+    return row;
+  }
+
+  /** For both sides; in a group for those who manage it. */
+  #ttlRow() {
+    const { model, conversation } = this;
+    const isOpen = conversation.type === "single" || (this.#isAlive && model.groups.isManager(conversation.groupId));
+    const s = conversation.messageTtlS ?? 0;
+    const end = s > 0 ? lastingText(s) : t("off_word");
+    if (!isOpen) return s > 0 && h("div", { class: "prow" }, icon("timer"), h("span", null, t("disappearing")), h("span", { class: "end" }, end));
+    const row = this.#row("ttl", "timer", t("disappearing"), () => openDisappearing(conversation, row), { end: [end, icon("next", "s")] });
+    row.setAttribute("aria-haspopup", "menu");
     return row;
   }
 
@@ -181,7 +195,7 @@ export class Panel {
     const face = model.face(conversation);
     const isBlocked = model.blocked.has(conversation.peerId);
     return [
-      h("div", { class: "pgroup" }, avatar({ ...face, online: false }, "s72"), h("h3", { class: "big" }, face.name), h("p", null, model.isConnected ? t(face.online ? "online" : "offline") : "")),
+      h("div", { class: "pgroup" }, avatar({ ...face, online: false }, "s72"), h("h3", { class: "big" }, face.name), h("p", null, model.presenceText(conversation.peerId))),
       this.#actions(),
       h("section", { class: "psec" }, this.#contactRow()),
       h("section", { class: "psec" }, h("h3", null, t("user_id")), this.#copyLine(conversation.peerId)),
@@ -221,6 +235,7 @@ export class Panel {
         requests > 0 &&
         h("section", { class: "psec" }, this.#row("requests", "useradd", t("join_requests"), () => openRequests(model, groupId), { end: [h("span", { class: "badge" }, counted(requests)), icon("next", "s")] })),
       this.#isAlive && this.#memberSection(info, isManager),
+      this.#isAlive && h("section", { class: "psec" }, this.#row("nickname", "edit", t("my_group_name"), () => openGroupNickname(model, groupId), { end: [h("span", { dir: "auto" }, model.groups.me(groupId)?.groupNickname || t("none_word")), icon("next", "s")] })),
       h("section", { class: "psec" }, this.#common(), this.#isAlive && isManager && this.#managing(info)),
       h("section", { class: "psec" }, this.#row("delete", "trash", t("delete_chat"), () => askDeleteChat(conversation), { danger: true }), this.#isAlive && this.#ending(info)),
     ];
@@ -268,12 +283,15 @@ export class Panel {
     const face = model.personFace(member.userId);
     const isMe = member.userId === model.userId;
     const isMuted = member.mutedUntil === -1 || member.mutedUntil > model.now();
-    const state = !model.isConnected ? "" : t(face.online ? "online" : "offline");
-    const sub = isMuted ? [icon("speakoff", "xs"), t("muted_member")] : state;
+    const state = model.presenceText(member.userId);
+    const known = model.nameIn(info.groupId, member.userId);
+    const sub = isMuted ? [icon("speakoff", "xs"), t("muted_member")] : [known !== face.name && `${face.name} · `, state];
     const tag = member.role === "owner" ? h("span", { class: "tag own" }, t("role_owner")) : member.role === "admin" ? h("span", { class: "tag" }, t("role_admin")) : h("span");
     const manage = iconButton("more", t("manage_x", { name: face.name }), { "aria-haspopup": "menu", "aria-expanded": "false", dataset: { part: `member ${member.userId}` } }, "s");
     manage.addEventListener("click", () => openMemberMenu(model, info.groupId, member, manage));
-    const name = isMe ? t("name_you", { name: face.name }) : face.name;
-    return h("li", { class: "member" }, avatar(face, "s36"), h("span", { class: "ell" }, h("span", { class: "name ell" }, name), h("span", { class: "sub" }, sub)), tag, isMe ? h("span") : manage);
+    const name = isMe ? t("name_you", { name: known }) : known;
+    const open = () => openMember(model, info.groupId, member);
+    const who = h("button", { type: "button", class: "who", dataset: { part: `profile ${member.userId}` }, onclick: open }, avatar(face, "s36"), h("span", { class: "ell" }, h("span", { class: "name ell", dir: "auto" }, name), h("span", { class: "sub ell" }, sub)));
+    return h("li", { class: "member" }, who, tag, isMe ? h("span") : manage);
   }
 }

@@ -162,6 +162,7 @@ class Builder {
       isStart,
       isEnd: true,
       inGroup: this.inGroup,
+      name: this.inGroup ? this.model.nameIn(this.conversation.groupId, message.senderId) : "",
       state,
       note: "",
       role: role === "member" ? "" : role,

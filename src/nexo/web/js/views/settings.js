@@ -5,20 +5,21 @@ import { busyWhile, confirmDialog, openDialog } from "../components/dialog.js";
 import { field, segmented } from "../components/field.js";
 import { toast } from "../components/toast.js";
 import { askSignOut, openBlocked, openPassword, openProfile } from "../dialogs/account.js";
-import { button, fill, h, icon, iconButton } from "../dom.js";
+import { button, fill, h, icon, iconButton, pointerIsFine } from "../dom.js";
 import { Endings } from "../emitter.js";
 import { tellFailure, trying } from "../failures.js";
-import { fullTime } from "../format.js";
+import { chooseHours, clock, fullTime, shownHours } from "../format.js";
 import { currentLanguage, t } from "../i18n.js";
 import { backTo } from "../layers.js";
 import { notificationState, setNotifications } from "../notify.js";
 import { choosePicture } from "../pictures.js";
-import { setTheme, theme } from "../prefs.js";
+import { look, remember, remembered, setLook, setTheme, theme } from "../prefs.js";
 import { errorText } from "../wording.js";
 import { canInstall, install } from "./prompts.js";
 
 const SECTIONS = { account: "user", appearance: "sun", notifications: "bell", devices: "devices", language: "globe", storage: "download", install: "install", about: "info" };
 const EXPORT_LOOK_MS = 1000;
+const SAMPLE_TIME = new Date(2020, 0, 1, 14, 36).getTime();
 
 export class Settings {
   #ends = new Endings();
@@ -112,7 +113,45 @@ export class Settings {
   #appearance() {
     const now = () => t("theme_now", { now: t(matchMedia("(prefers-color-scheme: dark)").matches ? "theme_dark_word" : "theme_light_word") });
     const options = /** @type {[string, string][]} */ (["system", "light", "dark"].map((key) => [key, t(`theme_is_${key}`)]));
-    return [h("h2", null, t("theme")), h("div", { class: "cardlist" }, this.#radios(t("theme"), options, theme(), (key) => setTheme(/** @type {any} */ (key)))), h("p", { class: "help" }, now())];
+    const sizes = /** @type {[string, string][]} */ (["small", "normal", "large"].map((key) => [key, t(`size_${key}`)]));
+    const times = /** @type {[string, string][]} */ (["24", "12"].map((key) => [key, clock(SAMPLE_TIME, key)]));
+    const retime = (key) => {
+      chooseHours(key);
+      this.model.emit("language", currentLanguage()); // everything is drawn again
+    };
+    return [
+      h("h2", null, t("theme")),
+      h("div", { class: "cardlist" }, this.#radios(t("theme"), options, theme(), (key) => setTheme(/** @type {any} */ (key)))),
+      h("p", { class: "help" }, now()),
+      h("h2", null, t("set_text")),
+      h("div", { class: "cardlist" }, this.#radios(t("message_size"), sizes, look("size") ?? "normal", (key) => setLook("size", key === "normal" ? null : key)), this.#radios(t("time_format"), times, shownHours(), retime)),
+      h("h2", null, t("set_writing")),
+      h(
+        "div",
+        { class: "cardlist" },
+        pointerIsFine() && this.#switch("enterSends", t("enter_sends"), t("enter_sends_help"), true),
+        this.#switch("formatting", t("show_formatting"), "", false),
+        this.#switch("smileys", t("smileys"), "", false),
+      ),
+      h("h2", null, t("set_motion")),
+      h("div", { class: "cardlist" }, this.#toggle(t("less_motion"), t("less_motion_help"), look("motion") === "less", (on) => setLook("motion", on ? "less" : null))),
+    ];
+  }
+
+  /** Something that this browser remembers. */
+  #switch(key, text, help, isDefault) {
+    const value = remembered(key) ?? isDefault;
+    return this.#toggle(text, help, value, (on) => remember(key, on === isDefault ? null : on));
+  }
+
+  #toggle(text, help, value, act) {
+    const flip = () => {
+      const on = row.getAttribute("aria-checked") !== "true";
+      row.setAttribute("aria-checked", String(on));
+      act(on);
+    };
+    const row = h("button", { type: "button", class: "prow", role: "switch", "aria-checked": String(value), onclick: flip }, h("span", { class: "words" }, text, help && h("small", null, help)), h("span", { class: "end" }, h("span", { class: "switch", "aria-hidden": "true" })));
+    return row;
   }
 
   #notifications() {
@@ -125,6 +164,7 @@ export class Settings {
     return [
       h("div", { class: "cardlist" }, h("button", attributes, icon("bell"), h("span", null, t("notifications")), h("span", { class: "end" }, h("span", { class: "switch", "aria-hidden": "true" })))),
       h("p", { class: "help" }, t(`notify_is_${state}`)),
+      h("div", { class: "cardlist" }, this.#switch("sound", t("message_sound"), t("message_sound_help"), true)),
       state === "denied" && h("p", { class: "help" }, t("notify_allow")),
     ];
   }

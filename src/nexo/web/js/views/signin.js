@@ -6,6 +6,7 @@ import { field } from "../components/field.js";
 import { chooseLanguage, currentLanguage, rich, t } from "../i18n.js";
 import { errorText } from "../wording.js";
 
+const RESET = /^#\/reset(?:\/(.+))?$/;
 const USER_ID = /^[A-Za-z0-9._@-]{1,64}$/;
 
 /**
@@ -16,7 +17,8 @@ export function doorView(door) {
   const element = h("div", { class: "door" });
   const draw = () => {
     const creating = location.hash === "#/register";
-    document.title = `${t(creating ? "create_account" : "sign_in")} · Nexo`;
+    const resetting = RESET.exec(location.hash);
+    document.title = `${t(resetting ? "new_password_title" : creating ? "create_account" : "sign_in")} · Nexo`;
     const other = currentLanguage() === "zh" ? ["en", "English"] : ["zh", "中文"];
     const switchLanguage = () => {
       chooseLanguage(/** @type {any} */ (other[0]));
@@ -28,7 +30,7 @@ export function doorView(door) {
         "main",
         null,
         h("div", { class: "brand" }, mark(), "Nexo"),
-        creating ? registerForm(door) : signInForm(door),
+        resetting ? resetForm(door, decodeURIComponent(resetting[1] ?? "")) : creating ? registerForm(door) : signInForm(door),
         h(
           "div",
           { class: "foot" },
@@ -108,8 +110,40 @@ function signInForm({ client, signedIn, notice }) {
     return "";
   };
   const under = [`${t("new_here")} `, h("a", { class: "link", href: "#/register" }, t("create_account"))];
+  under.push(h("br"), h("a", { class: "link", href: "#/reset" }, t("forgot_password")));
   const about = notice ? [h("span", { class: "notice" }, notice)] : [`${t("sign_in_to")} `, h("strong", null, location.host)];
   return formOf(t("welcome_back"), about, [user, password], t("sign_in"), under, submit);
+}
+
+async function resetPassword(code, password) {
+  const headers = { "content-type": "application/json" };
+  const answer = await fetch("/auth/reset", { method: "POST", headers, body: JSON.stringify({ code, new_password: password }) }).catch(() => null);
+  const told = await answer?.json().catch(() => null);
+  if (told?.err_code !== 0) throw Object.assign(new Error(), { reason: told ? told.err_msg : "network" });
+}
+
+/** By a code that an administrator has made: it works once. */
+function resetForm(door, given) {
+  const code = field({ label: t("reset_code"), help: t("reset_code_help"), value: given, attributes: { name: "code", autocomplete: "one-time-code", autocapitalize: "none", spellcheck: "false" } });
+  const shortest = door.settings.min_password_length;
+  const password = field({ label: t("new_password"), type: "password", help: t("password_help", { n: shortest }), attributes: { name: "password", autocomplete: "new-password", maxlength: 128 } });
+  const submit = async () => {
+    if (!code.input.value.trim()) return void code.setError(t("reset_code_wrong"));
+    if ([...password.input.value].length < shortest) return void password.setError(t("password_help", { n: shortest }));
+    try {
+      await resetPassword(code.input.value.trim(), password.input.value);
+    } catch (error) {
+      if (error?.reason === "code_invalid") return void code.setError(t("reset_code_wrong"));
+      if (error?.reason === "bad_password") return void password.setError(t("password_help", { n: shortest }));
+      return errorText(error);
+    }
+    door.notice = t("reset_done");
+    history.replaceState(null, "", "#/"); // the code is of no use any more, and is not left in the address
+    window.dispatchEvent(new HashChangeEvent("hashchange"));
+    return "";
+  };
+  const under = [h("a", { class: "link", href: "#/" }, t("back_to_sign_in"))];
+  return formOf(t("new_password_title"), [t("reset_about")], [code, password], t("set_password"), under, submit);
 }
 
 function registerForm({ client, settings, signedIn }) {

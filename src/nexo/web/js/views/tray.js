@@ -1,45 +1,57 @@
-/** What is about to be sent beside the text: pictures and files, each with what hinders it. */
+/** What is about to be sent beside the text: pictures and files, each with how far it is or what hinders it. */
 
 import { announce } from "../components/announce.js";
-import { fill, h, icon } from "../dom.js";
+import { arrange, fill, h, icon } from "../dom.js";
 import { lengthText, sizeText, typeLetters } from "../files.js";
 import { t } from "../i18n.js";
+import { errorText } from "../wording.js";
+import { ring } from "./bodies.js";
 
 const COUNT_MAX = 50;
 const ALBUM_MAX = 10;
+const SENDABLE = new Set(["waiting", "uploading", "paused", "ready"]);
 
-/**
- * @typedef {object} Item
- * @property {number} id
- * @property {File} file
- * @property {boolean} isPhoto shown in the chat, not as a file
- * @property {string} url
- * @property {string} refusal
- * @property {number} [width]
- * @property {number} [height]
- * @property {number} [durationMs]
- */
+/** @typedef {import("../attachments.js").Item} Item */
 
 export class Tray {
-  /** @type {Item[]} */
-  items = [];
-  #next = 1;
+  /** The tiles that are shown, each with what it shows. @type {Map<string, {key: string, element: HTMLElement}>} */
+  #tiles = new Map();
+  /** @type {(() => void)[]} */
+  #ends;
 
-  /** @param {any} model @param {() => void} onchange @param {() => void} onadd */
-  constructor(model, onchange, onadd) {
+  /** @param {any} model @param {string} conversationId @param {() => void} onchange @param {() => void} onleft nothing in it has the focus any more */
+  constructor(model, conversationId, onchange, onleft) {
     this.model = model;
+    this.conversationId = conversationId;
+    this.store = model.attachments;
     this.onchange = onchange;
-    this.onadd = onadd;
+    this.onleft = onleft;
     this.list = h("ul", { class: "tray" });
     this.note = h("div", { class: "traynote" });
     this.element = h("div", null, this.list, this.note);
     this.element.hidden = true;
     this.list.addEventListener("keydown", (event) => this.#key(event));
+    this.#ends = [
+      this.store.on("change", (id) => id === conversationId && this.#changed()),
+      this.store.on("ready", (item) => item.conversationId === conversationId && this.#uploaded(item)),
+      this.store.on("refused", ({ item, reason }) => item.conversationId === conversationId && this.store.refuse(item, errorText({ reason }))),
+    ];
+    this.store.load(conversationId);
+    this.#draw();
   }
 
-  /** What can be sent. */
+  end() {
+    for (const end of this.#ends.splice(0)) end();
+  }
+
+  /** @returns {Item[]} */
+  get items() {
+    return this.store.of(this.conversationId);
+  }
+
+  /** What can be sent: it is there, or on its way. */
   get ready() {
-    return this.items.filter((item) => !item.refusal);
+    return this.items.filter((item) => SENDABLE.has(item.state));
   }
 
   get isEmpty() {
@@ -47,17 +59,22 @@ export class Tray {
   }
 
   /** @param {File[]} files @param {boolean} asFiles */
-  async add(files, asFiles) {
+  add(files, asFiles) {
     const room = Math.max(0, COUNT_MAX - this.items.length);
     for (const file of files.slice(0, room)) {
+      const refusal = this.#refusal(file);
       const isPhoto = !asFiles && /^(image|video)\//.test(file.type) && !file.type.endsWith("+xml");
-      const item = { id: this.#next++, file, isPhoto, url: isPhoto ? URL.createObjectURL(file) : "", refusal: this.#refusal(file) };
-      this.items.push(item);
-      if (isPhoto && !item.refusal) measure(item).then(() => this.#draw());
+      const item = this.store.add(this.conversationId, file, isPhoto && !refusal, refusal);
+      if (isPhoto && !refusal) this.#measure(item);
     }
-    this.#draw();
     announce(t("attachments_n", { n: this.items.length }));
-    this.onchange();
+    this.#changed();
+  }
+
+  async #measure(item) {
+    const unreadable = await measure(item);
+    if (unreadable) this.store.refuse(item, unreadable);
+    else this.#changed();
   }
 
   #refusal(file) {
@@ -66,79 +83,146 @@ export class Tray {
     return file.size === 0 ? t("file_empty") : "";
   }
 
-  /** Takes what can be sent; what is refused stays. @returns {Item[]} */
+  /** Takes what can be sent; the rest stays. @returns {Item[]} */
   take() {
     const taken = this.ready;
-    this.items = this.items.filter((item) => item.refusal);
-    this.#draw();
+    for (const item of taken) this.store.remove(item, true);
     return taken;
   }
 
-  /** @param {number} id */
-  remove(id) {
+  /** @param {string} id */
+  #remove(id) {
     const at = this.items.findIndex((item) => item.id === id);
-    const [gone] = this.items.splice(at, 1);
-    if (gone?.url) URL.revokeObjectURL(gone.url);
-    this.#draw();
-    this.onchange();
+    if (at < 0) return;
+    this.store.remove(this.items[at]);
     const buttons = this.list.querySelectorAll("button.x");
     /** @type {HTMLElement | undefined} */ (buttons[Math.min(at, buttons.length - 1)])?.focus();
-    return buttons.length > 0;
-  }
-
-  clear() {
-    for (const item of this.items) if (item.url) URL.revokeObjectURL(item.url);
-    this.items = [];
-    this.#draw();
+    if (buttons.length === 0) this.onleft();
   }
 
   #key(event) {
     const tile = event.target.closest("[data-tile]");
     if (!tile || (event.key !== "Delete" && event.key !== "Backspace")) return;
     event.preventDefault();
-    if (!this.remove(Number(tile.dataset.tile))) this.onadd();
+    this.#remove(tile.dataset.tile);
   }
 
   #asFiles() {
     for (const item of this.items) item.isPhoto = false;
+    this.#changed();
+    this.onleft();
+  }
+
+  #uploaded(item) {
+    const { items } = this;
+    const done = items.filter(({ state }) => state === "ready").length;
+    announce(t("uploaded_n", { name: item.name, n: done, m: items.length }));
+  }
+
+  #changed() {
     this.#draw();
+    this.onchange();
   }
 
   #draw() {
-    this.element.hidden = this.isEmpty;
-    this.list.setAttribute("aria-label", t("attachments_n", { n: this.items.length }));
-    fill(this.list, this.items.map((item) => this.#tile(item)));
+    const { items } = this;
+    this.element.hidden = items.length === 0;
+    this.list.setAttribute("aria-label", t("attachments_n", { n: items.length }));
+    const tiles = new Map(items.map((item) => [item.id, this.#shown(item)]));
+    this.#tiles = tiles;
+    arrange(this.list, [...tiles.values()].map(({ element }) => element));
+    this.#drawNote();
+  }
+
+  #drawNote() {
     const photos = this.ready.filter((item) => item.isPhoto).length;
     const files = this.ready.length - photos;
     const parts = [photos === 1 ? t("n_photos", { n: 1 }) : photos > 1 && t("n_photos_album", { n: photos }), files > 0 && t("n_files", { n: files })].filter(Boolean);
     const words = parts.length ? `${parts.join(t("list_comma"))}${t("sentence_end")} ${this.ready.length > 1 ? t("caption_goes_last") : ""}` : "";
+    const key = `${words}${photos > 0}`;
+    if (this.note.dataset.key === key) return;
+    this.note.dataset.key = key;
     const asFiles = photos > 0 && h("button", { type: "button", class: "link", onclick: () => this.#asFiles() }, t("photos_as_files"));
     fill(this.note, h("span", null, words), h("span", { class: "right" }), asFiles);
     this.note.hidden = parts.length === 0;
   }
 
-  #tile(item) {
-    const { file } = item;
-    const remove = h("button", { type: "button", class: "x", "aria-label": t("remove_x", { name: file.name }), onclick: () => this.remove(item.id) || this.onadd() }, icon("close", item.isPhoto && !item.refusal ? "xs" : "s"));
-    if (item.isPhoto && !item.refusal) {
-      const isVideo = file.type.startsWith("video/");
-      const still = isVideo ? h("span", { class: "over" }, icon("video", "l")) : h("img", { src: item.url, alt: file.name });
-      return h("li", { class: "tile", dataset: { tile: item.id } }, still, item.durationMs ? h("span", { class: "pill len" }, lengthText(item.durationMs)) : null, remove);
+  /** The tile as it was while nothing of it changes: it may have the focus. */
+  #shown(item) {
+    const before = this.#tiles.get(item.id);
+    const key = JSON.stringify([item.state, item.isPhoto, item.refusal, item.durationMs ?? 0]);
+    const element = before?.element ?? h("li", { class: "tile", dataset: { tile: item.id } });
+    if (before?.key !== key) {
+      const hadFocus = element.contains(document.activeElement);
+      fill(element, this.#content(item, element));
+      if (hadFocus) /** @type {HTMLElement | null} */ (element.querySelector("button.x"))?.focus();
     }
-    const sign = h("span", { class: item.refusal ? "ftype bad" : "ftype", "aria-hidden": "true" }, typeLetters(file.name) || icon("file"));
-    const words = h("span", { class: "ell" }, h("b", { class: "ell", dir: "auto" }, file.name), h("small", null, item.refusal || sizeText(file.size)));
-    return h("li", { class: item.refusal ? "tile file bad" : "tile file", dataset: { tile: item.id } }, sign, words, remove);
+    this.#step(item, element);
+    return { key, element };
+  }
+
+  /** Only what moves while it is uploaded. */
+  #step(item, element) {
+    const percent = item.size > 0 ? Math.floor((item.bytes / item.size) * 100) : 0;
+    element.dataset.state = item.state;
+    const bar = element.querySelector(".ring");
+    bar?.setAttribute("aria-valuenow", String(percent));
+    bar?.querySelector(".v")?.setAttribute("stroke-dasharray", `${percent} 100`);
+    const words = element.querySelector("small.far");
+    if (words) words.textContent = farText(item);
+  }
+
+  #content(item, element) {
+    const { name, state } = item;
+    const isTile = item.isPhoto && state !== "refused" && state !== "missing";
+    element.className = isTile ? "tile" : state === "refused" || state === "failed" ? "tile file bad" : "tile file";
+    const isMoving = state === "uploading" || state === "paused";
+    const label = t(isMoving || state === "waiting" ? "cancel_x" : "remove_x", { name });
+    const remove = h("button", { type: "button", class: "x", "aria-label": label, title: label, onclick: () => this.#remove(item.id) }, icon("close", isTile ? "xs" : "s"));
+    if (isTile) return [this.#still(item), this.#over(item), item.durationMs ? h("span", { class: "pill len" }, lengthText(item.durationMs)) : null, remove];
+    const sign = isMoving ? ring(0, "s") : h("span", { class: state === "refused" || state === "failed" ? "ftype bad" : "ftype", "aria-hidden": "true" }, typeLetters(name) || icon("file"));
+    return [sign, h("span", { class: "ell" }, h("b", { class: "ell", dir: "auto", title: name }, name), this.#words(item)), remove];
+  }
+
+  #still({ type, url, name }) {
+    return type.startsWith("video/") ? h("span", { class: "over" }, icon("video", "l")) : h("img", { src: url, alt: name });
+  }
+
+  /** What lies over a picture until it is there. */
+  #over(item) {
+    const { state } = item;
+    if (state === "ready") return null;
+    if (state === "waiting") return h("span", { class: "over" }, icon("clock", "l", t("upload_waiting")));
+    if (state === "failed") return h("button", { type: "button", class: "over again", "aria-label": `${item.name}. ${t("upload_failed")} ${t("try_again")}`, title: t("upload_failed"), onclick: () => this.store.retry(item) }, icon("retry", "l"));
+    const paused = state === "paused" ? icon("pause", "s", farText(item)) : null;
+    return h("span", { class: "over" }, ring(0), paused);
+  }
+
+  #words(item) {
+    if (item.state === "refused") return h("small", null, item.refusal);
+    if (item.state === "failed") return h("small", null, `${t("upload_failed")} `, h("button", { type: "button", class: "link", onclick: () => this.store.retry(item) }, t("try_again")));
+    if (item.state === "missing") return h("small", null, t("choose_again", { p: Math.floor((item.bytes / Math.max(1, item.size)) * 100) }));
+    return h("small", { class: "far" }, farText(item));
   }
 }
 
-/** The size of a picture or video, so that its place is kept from the first. @param {Item} item */
+/** How far it is, in words. @param {Item} item */
+function farText(item) {
+  const values = { a: (item.bytes / 1e6).toFixed(1), b: (item.size / 1e6).toFixed(1) };
+  if (item.state === "paused") return t("upload_paused", values);
+  if (item.state === "uploading" && item.size >= 1e5) return t("upload_of", values);
+  if (item.state === "waiting") return t("upload_waiting");
+  return sizeText(item.size);
+}
+
+/** The size of a picture or video, so that its place is kept from the first. @param {any} item @returns {Promise<string>} why it cannot be used */
 async function measure(item) {
   try {
     if (item.file.type.startsWith("image/")) {
       const bitmap = await createImageBitmap(item.file);
       [item.width, item.height] = [bitmap.width, bitmap.height];
       bitmap.close();
-      return;
+      return "";
     }
     const video = document.createElement("video");
     video.preload = "metadata";
@@ -150,9 +234,10 @@ async function measure(item) {
     });
     [item.width, item.height, item.durationMs] = [video.videoWidth, video.videoHeight, Number.isFinite(video.duration) ? video.duration * 1000 : 0];
   } catch {
-    if (/^image\/(jpeg|png|gif|webp)$/.test(item.file.type)) item.refusal = t("picture_unreadable");
-    else item.isPhoto = false; // others may be able to show it
+    if (/^image\/(jpeg|png|gif|webp)$/.test(item.file.type)) return t("picture_unreadable");
+    item.isPhoto = false; // others may be able to show it
   }
+  return "";
 }
 
 /** Pictures that are sent together, at most so many at a time. @param {Item[]} items @returns {Map<Item, any>} what goes into `extra` of each */
