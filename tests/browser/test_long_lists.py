@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from playwright.sync_api import Page, expect
-from websockets.sync.client import connect
 
 from harness.browser import Api, Gate, People
+from harness.many_messages import write_many
 from harness.server_process import ServerProcess
 
 MESSAGES = 10_000
 CONVERSATIONS = 500
 MISSED = 1200
-IN_FLIGHT = 200
 ROWS_MAX = 203  # with two spacers and one row being exchanged
-
-
-def write_many(server: ServerProcess, token: str, to: str, count: int) -> None:
-    with connect(server.ws_address, max_size=None) as socket:
-        socket.send(json.dumps({"type": "AUTH", "token": token}))
-        while json.loads(socket.recv())["type"] != "RESEND_DONE":
-            pass
-        for start in range(0, count, IN_FLIGHT):
-            for number in range(start + 1, start + IN_FLIGHT + 1):
-                frame = {
-                    "type": "SINGLE_CHAT",
-                    "clientMsgId": f"{to}{number}",
-                    "to": to,
-                    "body": f"Line {number} of many",
-                }
-                socket.send(json.dumps(frame))
-            acks = 0
-            while acks < IN_FLIGHT:
-                acks += json.loads(socket.recv()).get("ackType") == "saved"
 
 
 @pytest.fixture(scope="module")

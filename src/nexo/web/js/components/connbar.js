@@ -74,8 +74,10 @@ export class ConnectionBar {
   }
 
   #draw(what) {
-    const key = JSON.stringify(what);
-    if (key === this.#shown) return;
+    // It is read out when its words change. What counts is not: it is changed in its place.
+    const { s, n, ...words } = what;
+    const key = JSON.stringify(what.kind === "offline" ? what : words);
+    if (key === this.#shown) return this.#count(what);
     this.#shown = key;
     this.element.hidden = what.kind === "";
     const more = (text) => h("span", { class: "more" }, text);
@@ -87,14 +89,23 @@ export class ConnectionBar {
     } else if (what.kind === "again" || what.kind === "restart") {
       this.element.className = "connbar";
       const text = what.kind === "restart" ? t("restart_what") : t("again_what");
-      const when = what.s ? h("span", { class: "num" }, ` ${t("again_in", { s: what.s })}`) : null;
+      const when = h("span", { class: "num", "aria-hidden": "true" });
       const now = h("button", { type: "button", class: "link", onclick: () => this.model.client.connect().catch(() => {}) }, t("try_now"));
       fill(this.element, icon("sync", "s spin"), h("span", null, strong(text), what.kind === "again" && when, more(` ${t("again_more")}`)), now);
     } else if (what.kind === "catching") {
       this.element.className = "connbar good";
       const bar = what.m > 0 && h("progress", { max: what.m, value: what.n, "aria-label": t("catching_what") });
-      const counts = what.m > 0 && h("span", { class: "num" }, t("catching_counts", { n: what.n, m: what.m }));
+      const counts = what.m > 0 && h("span", { class: "num", "aria-hidden": "true" });
       fill(this.element, icon("sync", "s spin"), h("span", null, strong(t("catching_what")), counts), bar);
     }
+    return this.#count(what);
+  }
+
+  /** The numbers alone: the button beside them may have the focus. */
+  #count({ kind, s, n, m }) {
+    const number = this.element.querySelector(".num");
+    if (number && kind === "again") number.textContent = s ? ` ${t("again_in", { s })}` : "";
+    if (number && kind === "catching") number.textContent = t("catching_counts", { n, m });
+    this.element.querySelector("progress")?.setAttribute("value", String(n));
   }
 }
