@@ -87,9 +87,8 @@ def main() -> None:
     load = os.getloadavg()[0]
     share = 100 * slow / len(times)
     print(f"V2: {len(times)} frames, {slow} over {SLOW_MS} ms ({share:.2f} %; wanted: at most 1 %)")
-    print(
-        f"    median {times[len(times) // 2]:.1f} ms, p99 {times[len(times) * 99 // 100]:.1f} ms, longest {times[-1]:.1f} ms"
-    )
+    median, p99 = times[len(times) // 2], times[len(times) * 99 // 100]
+    print(f"    median {median:.1f} ms, p99 {p99:.1f} ms, longest {times[-1]:.1f} ms")
     print(f"    {seen} rows in the document at the end, load of the machine {load:.1f}")
 
 

@@ -164,3 +164,23 @@ def test_attachments_are_kept_over_other_chats_and_a_reload_in_one_tab(
     tia.page.reload()
     tia.sees("After the reload")
     expect(tia.page.locator(".tray .tile")).to_have_count(0)
+
+
+# Whether the page itself takes what is dropped on an element.
+DROP_ON = """(css) => { const data = new DataTransfer(); data.items.add(new File(["some bytes"], "note.bin"));
+    const element = document.querySelector(css); const options = {dataTransfer: data, bubbles: true, cancelable: true};
+    const isHeld = !element.dispatchEvent(new DragEvent("dragover", options));
+    return isHeld && !element.dispatchEvent(new DragEvent("drop", options)); }"""
+
+
+def test_a_drop_never_leaves_the_page_and_on_a_row_it_opens_that_chat(pair: tuple[Window, Window]) -> None:
+    tia, _ = pair
+    assert tia.page.evaluate(DROP_ON, "a.conv[data-id='si_tia:vic']")
+    expect(tia.page.locator(".chat .who-head .t")).to_have_text("Vic Orr")
+    is_in(tia, "note.bin", "ready")
+    tia.chat("Ugo Neri")
+    expect(tia.page.locator(".tray .tile")).to_have_count(0)
+    tia.open("/#/")
+    expect(tia.page.locator("main.chat")).to_have_count(0)
+    assert tia.page.evaluate(DROP_ON, "body")
+    expect(tia.row("Vic Orr")).to_be_visible()

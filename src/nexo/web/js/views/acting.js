@@ -56,7 +56,7 @@ export function act(chat, name, row, anchor, event) {
   else if (name === "view") openViewer(chat, anchor.dataset.shot ?? "");
   else if (name === "reload") chat.log.redraw(row.key);
   else if (name === "download") download(chat, message, event);
-  else if (name === "callback") model.startCall?.(conversation, message.content?.kind ?? "audio");
+  else if (name === "callback") model.emit("call", { userId: conversation.peerId, kind: message.content?.kind ?? "audio" });
 }
 
 async function cancel(row) {

@@ -21,6 +21,42 @@ export function filesOf(data) {
   return { files, hasFolder };
 }
 
+/** The conversation of the list that something is held over. @param {Event} event @returns {HTMLElement | null} */
+const rowOf = (event) => /** @type {any} */ (event.target)?.closest?.("a.conv[data-id]") ?? null;
+
+/**
+ * What is dropped beside a conversation stays on the page; on a row of the list it opens that conversation.
+ * @param {(conversationId: string, files: File[]) => void} onrow @returns {() => void} ends it
+ */
+export function catchDrops(onrow) {
+  let marked = null;
+  const mark = (row) => {
+    marked?.classList.remove("dropping");
+    marked = row;
+    row?.classList.add("dropping");
+  };
+  const over = (event) => {
+    if (!hasFiles(event.dataTransfer)) return;
+    event.preventDefault();
+    mark(rowOf(event));
+    if (!marked && !document.querySelector("main.chat")) event.dataTransfer.dropEffect = "none";
+  };
+  const drop = (event) => {
+    if (!hasFiles(event.dataTransfer)) return;
+    event.preventDefault();
+    mark(null);
+    const { files } = filesOf(event.dataTransfer);
+    const row = rowOf(event);
+    if (row && files.length > 0) onrow(row.dataset.id ?? "", files);
+  };
+  const leave = (event) => !event.relatedTarget && mark(null);
+  const handlers = { dragover: over, drop, dragleave: leave };
+  for (const [event, handler] of Object.entries(handlers)) window.addEventListener(event, handler);
+  return () => {
+    for (const [event, handler] of Object.entries(handlers)) window.removeEventListener(event, handler);
+  };
+}
+
 export class DropZone {
   #zones = [];
   #count = 0;
@@ -59,6 +95,7 @@ export class DropZone {
       event.preventDefault();
       const zone = event.target.closest?.(".dropzone > div");
       this.hide();
+      if (rowOf(event)) return undefined; // for another conversation
       const { files, hasFolder } = filesOf(event.dataTransfer);
       if (why()) return onrefused(t("drop_not_here"));
       if (hasFolder) onrefused(t("drop_folder"));

@@ -56,7 +56,7 @@ function drawCall(element, row, model) {
   element.tabIndex = -1;
   const words = callLine(call, row.isMine);
   element.setAttribute("aria-label", [words, clock(message.sendAt)].join(t("label_comma")));
-  const again = model.startCall && h("button", { type: "button", class: "link", tabindex: "-1", dataset: { act: "callback" } }, t("call_back"));
+  const again = model.mayCall && h("button", { type: "button", class: "link", tabindex: "-1", dataset: { act: "callback" } }, t("call_back"));
   fill(element, icon(call.kind === "video" ? "video" : "phone", "s"), h("b", null, words), timeOf(message), again);
 }
 

@@ -15,6 +15,7 @@ import { addressOf, currentRoute, go } from "../router.js";
 import { blankView, isFresh, nameOf } from "./blank.js";
 import { CallDesk } from "./calldesk.js";
 import { ChatView } from "./chat.js";
+import { catchDrops } from "./drop.js";
 import { FindBar } from "./findbar.js";
 import { joinCard } from "./join.js";
 import { Panel } from "./panel.js";
@@ -62,6 +63,7 @@ export class Shell {
       model.on("find", () => this.#openFind()),
       model.groups.on("change", () => this.#groupsChanged()),
       startNotifying(model, (id) => go(id)),
+      catchDrops((id, files) => this.#attachTo(id, files)),
       () => this.bar.end(),
       () => this.update.end(),
       () => this.sidebar.end(),
@@ -106,6 +108,15 @@ export class Shell {
       this.#jumpSoon(seq);
     }
     this.model.emit("opened");
+  }
+
+  /** @param {string} conversationId @param {File[]} files */
+  #attachTo(conversationId, files) {
+    if (this.model.openId !== conversationId) {
+      go(conversationId);
+      this.#route(); // the address tells it only later
+    }
+    this.#chat?.composer.attach(files);
   }
 
   /** A conversation that has just been opened has to have its messages first. */
