@@ -93,7 +93,7 @@ def test_one_day_is_named_once_and_a_note_covers_no_text_field(pia: Window, api:
     log.hover()
     for _ in range(6):
         pia.page.mouse.wheel(0, -800)
-        pia.page.wait_for_function("() => new Promise((done) => requestAnimationFrame(() => done(true)))")
+        pia.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => done(true)))")
     shown = """() => { const top = document.querySelector('.log').getBoundingClientRect().top;
         const near = (one) => { const box = one.getBoundingClientRect();
             return box.bottom > top && box.top < top + 72; };
@@ -131,4 +131,4 @@ def test_american_hours_have_no_zero_and_a_change_of_language_keeps_the_focus(pe
     zoe.open("/#/settings/language")
     zoe.page.get_by_role("radio", name="中文").click()
     expect(zoe.page.locator("html")).to_have_attribute("lang", re.compile("zh"))
-    zoe.page.wait_for_function("document.activeElement !== document.body")
+    expect(zoe.page.get_by_role("radio", name="中文")).to_be_focused()

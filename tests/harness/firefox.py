@@ -36,6 +36,8 @@ _PREFERENCES = {
     "network.connectivity-service.enabled": False,
     "dom.webnotifications.enabled": False,
     "intl.accept_languages": "en-GB, en",
+    "ui.primaryPointerCapabilities": 6,  # a mouse: without a screen it would have none
+    "ui.allPointerCapabilities": 6,
 }
 
 # Functions of the page, called with JSON and answering with JSON.
@@ -44,7 +46,7 @@ _UNTIL = """async (given, ms) => {
     const look = (CODE); const end = performance.now() + ms;
     for (;;) {
         const found = look(...JSON.parse(given));
-        if (found || performance.now() > end) return JSON.stringify(found ?? null);
+        if (found || performance.now() > end) return JSON.stringify(found instanceof Node ? true : (found ?? null));
         await new Promise((done) => setTimeout(done, 30));
     } }"""
 

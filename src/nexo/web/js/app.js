@@ -105,8 +105,12 @@ class App {
   #speak(code) {
     chooseLanguage(code);
     if (!this.#model) return;
+    const chosen = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset?.value;
     this.#shell?.end();
     this.#show(this.#model);
+    // What was pressed is there again, as another element.
+    const again = chosen && /** @type {HTMLElement | null} */ (this.#root.querySelector(`[role="radio"][data-value="${CSS.escape(chosen)}"]`));
+    if (again) again.focus();
   }
 
   /** The server ended it, here or by another device's new password. */

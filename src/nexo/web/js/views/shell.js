@@ -86,7 +86,8 @@ export class Shell {
 
   /** After it has been put into the page: before, nothing in it can be focused. */
   focus() {
-    this.#chat?.focus();
+    if (this.#chat) this.#chat.focus();
+    else /** @type {HTMLElement | null} */ (this.element.querySelector("main.set h1"))?.focus();
   }
 
   // -- what is shown -------------------------------------------------------------------------------------
