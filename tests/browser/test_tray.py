@@ -109,7 +109,7 @@ def test_without_a_connection_an_upload_pauses_and_goes_on_by_itself(
     expect(tile(tia, "slow.bin").get_by_role("progressbar")).to_have_attribute("aria-valuenow", "12")
     tia.context.set_offline(True)
     is_in(tia, "slow.bin", "paused")
-    expect(tile(tia, "slow.bin")).to_contain_text("Paused at 0.1 of 1.0 MB, goes on by itself")
+    expect(tile(tia, "slow.bin")).to_contain_text("Paused at 0.1 of 1.0 MB, continues by itself")
     tia.page.unroute("**/files/tus/**")
     sent: list[str] = []
     tia.page.on("request", lambda request: sent.append(request.headers.get("upload-offset", "")))

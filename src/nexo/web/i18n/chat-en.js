@@ -31,7 +31,7 @@ export default {
   photos_as_files: "Send photos as files",
   upload: "Upload",
   upload_of: "{a} of {b} MB",
-  upload_paused: "Paused at {a} of {b} MB, goes on by itself",
+  upload_paused: "Paused at {a} of {b} MB, continues by itself",
   upload_waiting: "Waiting to upload",
   upload_failed: "Upload failed.",
   choose_again: "Choose it again to go on from {p} %",

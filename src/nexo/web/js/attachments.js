@@ -25,7 +25,7 @@ const KEPT_BYTES = 50_000_000; // larger ones have to be chosen again after a re
  * @property {ItemState} state
  * @property {string} refusal why it cannot be sent
  * @property {number} bytes that the server has confirmed
- * @property {string} address where the upload goes on
+ * @property {string} address where the upload continues
  * @property {string} fileId once it is complete
  * @property {AbortController | null} abort
  * @property {() => void} release other tabs may have it from then on
@@ -125,7 +125,7 @@ export class Attachments extends Emitter {
     this.#look();
   }
 
-  /** It turned out that nobody can use it. @param {Item} item @param {string} reason */
+  /** It turned out to be of no use. @param {Item} item @param {string} reason */
   refuse(item, reason) {
     item.abort?.abort();
     item.refusal = reason;

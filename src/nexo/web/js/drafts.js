@@ -13,10 +13,10 @@ const TEXT_MAX = 4096;
 export class Drafts extends Emitter {
   #user;
   #client;
-  /** Conversations whose draft the server is to be told. @type {Map<string, number>} */
+  /** Conversations whose draft is to be sent to the server. @type {Map<string, number>} */
   #timers = new Map();
-  /** What could not be told. @type {Set<string>} */
-  #untold = new Set();
+  /** What could not be sent. @type {Set<string>} */
+  #unsent = new Set();
   /** What the server had when it was last looked at. @type {Map<string, string>} */
   #seen = new Map();
   #stored = (event) => this.#otherTab(event);
@@ -74,7 +74,7 @@ export class Drafts extends Emitter {
   forget() {
     for (const timer of this.#timers.values()) clearTimeout(timer);
     this.#timers.clear();
-    for (const kind of ["draft", "reply", "told"]) forgetAll(`${kind}.${this.#user}.`);
+    for (const kind of ["draft", "reply", "synced"]) forgetAll(`${kind}.${this.#user}.`);
   }
 
   #key(kind, conversationId) {
@@ -91,9 +91,9 @@ export class Drafts extends Emitter {
 
   // -- other devices ---------------------------------------------------------------------------------------
 
-  /** What the server has, or what it has been told by this browser last. @param {string} conversationId */
-  #told(conversationId) {
-    return remembered(this.#key("told", conversationId)) ?? "";
+  /** What the server has, or what this browser sent last. @param {string} conversationId */
+  #sent(conversationId) {
+    return remembered(this.#key("synced", conversationId)) ?? "";
   }
 
   #own(conversationId) {
@@ -109,13 +109,13 @@ export class Drafts extends Emitter {
       const given = draft && (draft.text || draft.replyTo) ? JSON.stringify([draft.text ?? "", draft.replyTo ?? null]) : "";
       if ((this.#seen.get(id) ?? null) === given) continue;
       this.#seen.set(id, given);
-      const told = this.#told(id);
-      if (given === told) continue;
-      if (this.#own(id) !== told || this.#timers.has(id)) {
+      const synced = this.#sent(id);
+      if (given === synced) continue;
+      if (this.#own(id) !== synced || this.#timers.has(id)) {
         this.#tellSoon(id); // it was changed here as well
         continue;
       }
-      remember(this.#key("told", id), given || null);
+      remember(this.#key("synced", id), given || null);
       remember(this.#key("draft", id), draft?.text || null);
       this.#keepReply(id, draft?.replyTo ? { serverMsgId: draft.replyTo } : null);
       this.known(conversation);
@@ -139,8 +139,8 @@ export class Drafts extends Emitter {
 
   /** There is a connection again. */
   retell() {
-    const ids = [...this.#untold];
-    this.#untold.clear();
+    const ids = [...this.#unsent];
+    this.#unsent.clear();
     for (const id of ids) this.#tellSoon(id);
   }
 
@@ -154,15 +154,15 @@ export class Drafts extends Emitter {
     this.#timers.delete(conversationId);
     const own = this.#own(conversationId);
     const text = this.text(conversationId);
-    if (own === this.#told(conversationId) || text.length > TEXT_MAX) return;
-    const before = this.#told(conversationId);
-    remember(this.#key("told", conversationId), own || null);
+    if (own === this.#sent(conversationId) || text.length > TEXT_MAX) return;
+    const before = this.#sent(conversationId);
+    remember(this.#key("synced", conversationId), own || null);
     try {
       const draft = own ? { text, replyTo: this.reply(conversationId)?.serverMsgId ?? null } : null;
       await this.#client.conversation(conversationId).update({ draft });
     } catch {
-      remember(this.#key("told", conversationId), before || null);
-      this.#untold.add(conversationId);
+      remember(this.#key("synced", conversationId), before || null);
+      this.#unsent.add(conversationId);
     }
   }
 }

@@ -1,4 +1,4 @@
-/** When people were here last, for those who may know it: asked for when it is shown, several at once. */
+/** When people were here last, where the server states it: asked for when it is shown, several at once. */
 
 import { soon } from "./emitter.js";
 
@@ -6,7 +6,7 @@ const FRESH_MS = 60_000;
 const AT_ONCE = 100;
 
 export class LastSeen {
-  /** @type {Map<string, {at: number, asked: number}>} 0: it is not told */
+  /** @type {Map<string, {at: number, asked: number}>} 0: not stated */
   #known = new Map();
   #wanted = new Set();
   #ask = soon(() => this.#askAll());
@@ -17,7 +17,7 @@ export class LastSeen {
     this.onchange = onchange;
   }
 
-  /** 0: not known, or not told. @param {string} userId */
+  /** 0: not known, or not stated. @param {string} userId */
   of(userId) {
     const found = this.#known.get(userId);
     if (!found || Date.now() - found.asked > FRESH_MS) {
@@ -40,7 +40,7 @@ export class LastSeen {
     try {
       for (const { userId, lastSeenAt } of await this.client.users.online(ids)) this.#known.set(userId, { at: lastSeenAt ?? 0, asked: Date.now() });
     } catch {
-      return; // the next drawing after a while asks again
+      return; // the next drawing asks again
     }
     this.onchange();
     if (this.#wanted.size > 0) this.#ask();

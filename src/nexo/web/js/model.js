@@ -63,8 +63,8 @@ export class Model extends Emitter {
       this.emit("receipt", conversation.id);
     });
     on("sent", ({ message }) => this.#sent(message));
-    on("presence", (told) => {
-      for (const { userId } of told.users) this.seen.forget(userId);
+    on("presence", (news) => {
+      for (const { userId } of news.users) this.seen.forget(userId);
       this.emit("presence");
       this.#listChanged();
     });

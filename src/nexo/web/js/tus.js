@@ -1,11 +1,11 @@
-/** One file to the server in pieces, by the protocol tus: it goes on from the bytes that the server has confirmed. */
+/** One file to the server in pieces, by the protocol tus: it continues from the bytes that the server has confirmed. */
 
 const PLACE = "/files/tus";
 const FIRST_BYTES = 128 * 1024;
 const MOST_BYTES = 4 * 1024 * 1024;
 const QUICK_MS = 500; // a piece that took less than this is followed by a larger one
 const GONE = [404, 410]; // it has expired, or the server does not know it
-const ELSEWHERE = [409, 423]; // the server has more or less of it, or another request adds to it
+const DIFFERENT = [409, 423]; // the server has more or less of it, or another request adds to it
 
 /** Why a piece was not taken. `isLasting`: trying again does not help. */
 export class UploadError extends Error {
@@ -14,7 +14,7 @@ export class UploadError extends Error {
     super(reason);
     this.reason = reason;
     this.status = status;
-    this.isLasting = status >= 400 && status < 500 && ![401, 408, 429, ...GONE, ...ELSEWHERE].includes(status);
+    this.isLasting = status >= 400 && status < 500 && ![401, 408, 429, ...GONE, ...DIFFERENT].includes(status);
   }
 }
 
@@ -78,8 +78,8 @@ async function ask(model, method, path, headers, body, signal, isAgain = false) 
     await model.client.users.info(model.userId); // renews what has expired
     return ask(model, method, path, headers, body, signal, true);
   }
-  const told = await answer.json().catch(() => null);
-  throw new UploadError(told?.err_msg || "err_other", answer.status);
+  const body_ = await answer.json().catch(() => null);
+  throw new UploadError(body_?.err_msg || "err_other", answer.status);
 }
 
 /** @param {string} text */

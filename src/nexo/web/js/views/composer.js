@@ -73,7 +73,7 @@ export class Composer {
     this.update();
   }
 
-  /** Another tab or device went on with the text. */
+  /** The text was continued in another tab or on another device. */
   #drafted() {
     const { model, conversation, field } = this;
     const text = model.drafts.text(conversation.id);
@@ -349,7 +349,7 @@ export class Composer {
     this.hooks.onsent();
   }
 
-  /** What is uploaded already is only named; the rest goes on from where it is. */
+  /** What is uploaded already is only named; the rest continues from where it is. */
   #sendItem(item, { caption, ...options }) {
     const known = { width: item.width, height: item.height, duration_ms: item.durationMs };
     if (item.state !== "ready") return this.#sendFile(item.file, { ...options, caption, address: item.address }, known);

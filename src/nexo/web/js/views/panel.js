@@ -156,7 +156,7 @@ export class Panel {
     return row;
   }
 
-  /** For both sides; in a group for those who manage it. */
+  /** For both sides; in a group for its managers. */
   #ttlRow() {
     const { model, conversation } = this;
     const isOpen = conversation.type === "single" || (this.#isAlive && model.groups.isManager(conversation.groupId));

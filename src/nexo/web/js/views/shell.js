@@ -115,7 +115,7 @@ export class Shell {
   #attachTo(conversationId, files) {
     if (this.model.openId !== conversationId) {
       go(conversationId);
-      this.#route(); // the address tells it only later
+      this.#route(); // the event of the address comes later
     }
     this.#chat?.composer.attach(files);
   }

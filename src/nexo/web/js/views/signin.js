@@ -118,8 +118,8 @@ function signInForm({ client, signedIn, notice }) {
 async function resetPassword(code, password) {
   const headers = { "content-type": "application/json" };
   const answer = await fetch("/auth/reset", { method: "POST", headers, body: JSON.stringify({ code, new_password: password }) }).catch(() => null);
-  const told = await answer?.json().catch(() => null);
-  if (told?.err_code !== 0) throw Object.assign(new Error(), { reason: told ? told.err_msg : "network" });
+  const body = await answer?.json().catch(() => null);
+  if (body?.err_code !== 0) throw Object.assign(new Error(), { reason: body ? body.err_msg : "network" });
 }
 
 /** By a code that an administrator has made: it works once. */

@@ -1,4 +1,4 @@
-/** Signs of the keyboard become emoji once a space follows them, for those who want it. */
+/** Signs of the keyboard become emoji once a space follows them, where that is switched on. */
 
 import { remembered } from "../prefs.js";
 

@@ -1,4 +1,4 @@
-/** Tells the others that something is being written, now and then. */
+/** Lets other members know that something is being written, every few seconds. */
 
 const EVERY_MS = 3000;
 const ENDS_MS = 5000;
