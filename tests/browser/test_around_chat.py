@@ -172,7 +172,7 @@ def test_settings_are_saved_at_once_and_other_devices_are_signed_out(town: dict[
     other = people.window().sign_in("lena")
     page = window.page
     page.evaluate("location.hash = '#/settings/appearance'")
-    radios = page.get_by_role("radio")
+    radios = page.get_by_role("radiogroup", name="Theme").get_by_role("radio")
     assert radios.all_inner_texts() == ["System", "Light", "Dark"]
     page.get_by_role("radio", name="Dark").click()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")

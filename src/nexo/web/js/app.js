@@ -55,6 +55,7 @@ class App {
     this.#model = model;
     this.#recent = new Recent(model);
     remember("signed_in", model.userId);
+    remember("signing_out", null); // until then other tabs may still ask why the session ended
     model.keptAt = await this.#recent.load();
     if (this.#model !== model) return;
     this.#recent.start();
@@ -139,7 +140,6 @@ class App {
     } catch (error) {
       tellFailure(error);
     }
-    remember("signing_out", null);
     remember("signed_in", null); // now that there is no session left: other tabs start anew
     this.#showDoor();
   }
