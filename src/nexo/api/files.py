@@ -9,7 +9,8 @@ from nexo.api.route import Route, route_of_stream
 from nexo.api.streams import StreamCall
 from nexo.core.files import FileShape, file_shape
 from nexo.errors import NexoError
-from nexo.files.uploads import BodyCut, too_large
+from nexo.files.arriving import BodyCut
+from nexo.files.uploads import too_large
 
 FIELD = "file"
 

@@ -12,9 +12,10 @@ from nexo.api.middleware import CONTEXT, Context
 from nexo.api.replies import Reply
 from nexo.api.route import Caller, Services
 from nexo.errors import NexoError
-from nexo.files.uploads import BodyCut
+from nexo.files.arriving import Body, BodyCut, DirectBody, PiecesBody
 
 QUERY_FIELDS_MAX = 16
+DIRECT = "nexo.direct"  # the extension of the server's own connections
 
 
 class StreamCall(Struct, frozen=True):
@@ -49,6 +50,12 @@ class StreamCall(Struct, frozen=True):
             return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=QUERY_FIELDS_MAX))
         except ValueError:
             raise NexoError("bad_request", "The query has too many fields") from None
+
+    def whole_body(self) -> Body:
+        """Returns the body, taken from its socket by a thread where that can be done."""
+        take = self.scope.get("extensions", {}).get(DIRECT)
+        source = take() if take is not None else None
+        return PiecesBody(self.body()) if source is None else DirectBody(source)
 
     async def body(self) -> AsyncIterator[bytes]:
         """Yields the body as it arrives: the connection is read no faster. Raises BodyCut when the client leaves."""

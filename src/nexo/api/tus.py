@@ -12,7 +12,8 @@ from nexo.api.replies import Headers, Reply, error_reply
 from nexo.api.streams import StreamCall, StreamHandler
 from nexo.core.files import is_file_id
 from nexo.errors import NexoError
-from nexo.files.uploads import BodyCut, HandedOver, UploadBusy, WrongChecksum, WrongOffset, too_large
+from nexo.files.arriving import BodyCut, HandedOver
+from nexo.files.uploads import UploadBusy, WrongChecksum, WrongOffset, too_large
 
 VERSION = "1.0.0"
 PATH = "/files/tus"
@@ -76,7 +77,7 @@ async def create(call: StreamCall, owner_id: str) -> Reply | None:
     upload = await uploads.begin(owner_id, _name(call.header("upload-metadata")), length)
     headers: Headers = [(b"location", f"{PATH}/{upload.file_id}".encode())]
     if call.header("content-type") == PART_TYPE and call.length() != 0:
-        upload, _ = await uploads.append(upload.file_id, owner_id, 0, call.body(), _checksum(call))
+        upload, _ = await uploads.append(upload.file_id, owner_id, 0, call.whole_body(), _checksum(call))
         headers.append(_offset(upload.received))
     if upload.received < upload.length:
         headers.append(_expires(upload.expires_at))
@@ -99,7 +100,7 @@ async def append(call: StreamCall, owner_id: str) -> Reply | None:
     if (call.length() or 0) > uploads.rules.max_bytes:
         raise too_large(uploads.rules.max_bytes)
     offset = _number(call, "upload-offset")
-    upload, _ = await uploads.append(call.context.path_id, owner_id, offset, call.body(), _checksum(call))
+    upload, _ = await uploads.append(call.context.path_id, owner_id, offset, call.whole_body(), _checksum(call))
     headers: Headers = [_offset(upload.received)]
     if upload.received < upload.length:
         headers.append(_expires(upload.expires_at))

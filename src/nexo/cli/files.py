@@ -27,6 +27,7 @@ KINDS = {
     "missing": "bytes that a file needs are not in the storage",
     "wrong_size": "bytes have another size than the database says",
     "unnamed": "messages name a file that is not known (also after an operator has deleted it)",
+    "overdue": "what nothing names, and is kept for an hour longer than it should be; `nexo files gc` deletes it",
     "unknown": "bytes that no row refers to; `nexo files gc` deletes them",
 }
 

@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 from msgspec import Struct, field
 
-from nexo.core.files import PREVIEWS, STAGED
+from nexo.core.files import PREVIEWS, STAGED, staged_in
 from nexo.files.ports import BlobMissing, Storage, StorageError
 from nexo.files.spool import Spool
 from nexo.ports.files import BlobState, FileStore
 
 PAGE = 500
 LISTED_MAX = 100
+LATE_MS = 3_600_000  # after which servers should have deleted what is due
 YOUNG_S = 86_400.0  # bytes that are younger may belong to an upload in progress
 
 Progress = Callable[[int], None]
@@ -27,6 +28,7 @@ class FilesReport(Struct):
     wrong_size: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     unnamed: list[str] = field(default_factory=list)  # messages whose file is not known
+    overdue: list[str] = field(default_factory=list)  # what should have been deleted by now
     counts: dict[str, int] = field(default_factory=dict)
 
     def add(self, kind: str, what: str) -> None:
@@ -55,8 +57,11 @@ async def check_files(store: FileStore, storage: Storage, progress: Progress = l
     """Compare sizes and existence of all blobs in both directions. Servers may be running."""
     report = FilesReport()
     stored: dict[str, tuple[int, float]] = {}
+    staged: dict[str, float] = {}  # parts of uploads
     async for found in storage.listed():
-        if not found.name.startswith(STAGED):
+        if found.name.startswith(STAGED):
+            staged[found.name] = found.age_s
+        else:
             stored[found.name] = (found.size, found.age_s)
     after = ""
     while states := await store.known_blobs(after, PAGE):
@@ -78,8 +83,15 @@ async def check_files(store: FileStore, storage: Storage, progress: Progress = l
     for name, (_, age_s) in stored.items():
         if age_s > YOUNG_S and name.partition(".")[0] not in due:
             report.add("unknown", name)
+    running = await store.open_uploads()
+    for name, age_s in staged.items():
+        file_id = name.removeprefix(STAGED).partition("/")[0]
+        if age_s > YOUNG_S and file_id not in running and staged_in(file_id) not in due:
+            report.add("unknown", name)
     for problem in await store.broken_uses(LISTED_MAX + 1):
         report.add("unnamed", problem)
+    for late in await store.overdue(LATE_MS, LISTED_MAX + 1):
+        report.add("overdue", late)
     return report
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import shutil
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 from nexo.files.ports import PIECE_BYTES, BlobMissing, Listed, StorageError
-from nexo.files.spool import in_thread, storage_error
+from nexo.files.spool import in_thread, storage_error, sync_path
 
 BLOBS = "blobs"
 SCRATCH = "scratch"
@@ -38,9 +39,12 @@ class FolderStorage:
         if not os.access(there, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, f"{there} cannot be written")
 
-    async def put(self, name: str, source: Path) -> None:
+    def growing(self, name: str) -> Path | None:
+        return self._path(name)
+
+    async def put(self, name: str, source: Path, *, stays: bool = False) -> None:
         try:
-            await in_thread(lambda: self._put(self._path(name), source))
+            await in_thread(lambda: self._put(self._path(name), self._twin(source) if stays else source))
         except FileNotFoundError as error:
             raise storage_error(error) from error
 
@@ -50,7 +54,7 @@ class FolderStorage:
             shutil.copyfile(source, copy)
             source.unlink()
             source = copy
-        _sync(source)
+        sync_path(source)
         while True:
             target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             try:
@@ -61,9 +65,21 @@ class FolderStorage:
                     raise
                 # the folder was empty, and has been deleted in between
         for folder in (target.parent, *target.parent.parents):
-            _sync(folder)
+            sync_path(folder)
             if folder == self._blobs:
                 break
+
+    def _twin(self, source: Path) -> Path:
+        """Returns another name for a file, or a copy on file systems where a file has one name only."""
+        twin = self.scratch / f"{secrets.token_hex(12)}.twin"
+        self.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            os.link(source, twin)
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.EXDEV, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS):
+                raise
+            shutil.copyfile(source, twin)
+        return twin
 
     async def pieces(self, name: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
         path = self._path(name)
@@ -125,13 +141,3 @@ class FolderStorage:
         return some
 
     async def close(self) -> None: ...
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        raise storage_error(error) from error
-    finally:
-        os.close(descriptor)

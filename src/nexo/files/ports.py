@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -50,6 +50,19 @@ class MediaReader(Protocol):
     async def close(self) -> None: ...
 
 
+class DirectSource(Protocol):
+    """A body that a thread takes from its socket."""
+
+    @property
+    def left(self) -> int: ...
+
+    async def take(self, sink: Callable[[memoryview], object], limit: int, timeout_s: float | None = None) -> int:
+        """Hand at most `limit` bytes to `sink`. Returns how many, fewer when the time is over or after `stop`. Raises
+        ConnectionError when the client has left, and what `sink` raises."""
+
+    def stop(self) -> None: ...
+
+
 class StorageError(Exception):
     """The storage could not do it now; another attempt may work."""
 
@@ -77,9 +90,12 @@ class Storage(Protocol):
     url: str  # without secrets
     scratch: Path  # a folder for files that are being received; what a crash leaves there is deleted later
 
-    async def put(self, name: str, source: Path) -> None:
-        """Store the bytes of a file under `name`; the file is gone afterwards. Returns when the bytes are durable.
-        Raises `StorageFull`, `StorageError`."""
+    async def put(self, name: str, source: Path, *, stays: bool = False) -> None:
+        """Store the bytes of a file under `name`; the file is gone afterwards, unless it `stays`. Returns when the
+        bytes are durable. Raises `StorageFull`, `StorageError`."""
+
+    def growing(self, name: str) -> Path | None:
+        """Returns where a blob is, so that it can be written there piece by piece; None where that cannot be done."""
 
     def pieces(self, name: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
         """Yields the bytes from `start` up to `end` (not included), at most `PIECE_BYTES` at a time. Raises

@@ -120,13 +120,13 @@ class Receiving:
                 if examined is None:
                     examined = await self._reader.examine(spool.path, name)
                     rules.check_type(examined.mime)
-                measured = await self._put(blob, spool.path, examined)
+                measured = await self._put(blob, spool, examined)
             file = StoredFile(file_id, owner_id, name, spool.size, sha256, blob, 0, measured)
             stored = await self._store.store(file, rules.unused_ms, rules.quota)
             if stored is not None:
                 return stored
 
-    async def _put(self, blob: str, path: Path, examined: Examined) -> Measured:
+    async def _put(self, blob: str, spool: Spool, examined: Examined) -> Measured:
         sizes: dict[str, int | None] = {}
         for preview in PREVIEWS:
             source: Path | None = getattr(examined.previews, preview)
@@ -134,7 +134,7 @@ class Receiving:
             if source is not None:
                 sizes[preview] = (await in_thread(source.stat)).st_size
                 await self._storage.put(f"{blob}.{preview}", source)
-        await self._storage.put(blob, path)
+        await self._storage.put(blob, spool.path, stays=spool.stays)
         return Measured(
             examined.mime,
             examined.width,

@@ -109,7 +109,10 @@ class S3Storage:
         if answer.status_code not in (200, 409):
             raise StorageError(f"the storage answered {answer.status_code}")
 
-    async def put(self, name: str, source: Path) -> None:
+    def growing(self, name: str) -> Path | None:
+        return None
+
+    async def put(self, name: str, source: Path, *, stays: bool = False) -> None:
         size, sha256 = await in_thread(lambda: _measure(source))
         headers = {"content-length": str(size)}
         for attempt in range(1, TRIES + 1):
@@ -125,7 +128,8 @@ class S3Storage:
                 if attempt == TRIES:
                     raise _failure(error) from error
                 await asyncio.sleep(PAUSE_S * attempt)
-        await in_thread(lambda: source.unlink(missing_ok=True))
+        if not stays:
+            await in_thread(lambda: source.unlink(missing_ok=True))
 
     async def pieces(self, name: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
         if end is not None and start >= end:

@@ -38,9 +38,20 @@ def storage_error(error: OSError) -> StorageError:
     return StorageFull(text) if error.errno in _NO_ROOM else StorageError(text)
 
 
+def sync_path(path: Path) -> None:
+    """Make a file or a folder durable. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 class Spool:
     """A scratch file that takes bytes. At the end it is deleted, with previews made of it, unless a storage has moved
     them away."""
+
+    stays = False  # whether the file is still needed after a storage has stored it
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / f"{secrets.token_hex(12)}.part"
@@ -92,11 +103,16 @@ class Spool:
         if data:
             await in_thread(lambda: self._write_now(data))
 
-    def _write_now(self, data: bytes) -> None:
+    def _write_now(self, data: bytes | memoryview) -> None:
         view = memoryview(data)
         while view:
             view = view[os.write(self._descriptor, view) :]
         self.sha256.update(data)
+
+    def write(self, data: memoryview) -> None:
+        """Take some bytes and write them at once, in the thread that calls. Raises OSError."""
+        self._write_now(data)
+        self.size += len(data)
 
     def _close(self) -> None:
         if self._descriptor >= 0:

@@ -7,35 +7,32 @@ import hashlib
 import secrets
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
 
 import structlog
 
 from nexo.core.files import StoredFile, Upload, clean_name, new_file_id, staged_in
 from nexo.errors import NexoError
+from nexo.files.arriving import Body, BodyCut, Turn
+from nexo.files.parts import GrowingPart
 from nexo.files.ports import Storage, StorageError
 from nexo.files.receiving import Receiving, storage_refusals
-from nexo.files.spool import Spool
+from nexo.files.spool import Spool, in_thread
 from nexo.metrics import families as f
 from nexo.metrics.families import Sample
 from nexo.ports.files import FileStore, UploadRoom
 
 log = structlog.get_logger()
 
-PART_BYTES = 8 * 1024 * 1024  # what a crash of the server can cost an upload
+PART_BYTES = 8 * 1024 * 1024  # of an upload where a part is an object of its own
+COUNTED_BYTES = 32 * 1024 * 1024  # what a crash of the server can cost a fast upload,
+COUNTED_S = 5.0  # and a slow one
+DIGESTS_MAX = 1000  # of uploads in parts, between two requests
 RUNNING_MAX = 256  # requests that bring bytes, on this instance
 TURN_S = 10.0  # how long a request waits for the end of another one for the same upload
 IDLE_MS = 600_000  # an upload that rests for longer gives way to a new one of its user
 FINAL = ("bad_file", "file_type_refused", "quota_exceeded", "content_rejected")  # trying again changes nothing
-
-Body = AsyncIterator[bytes]
-
-
-class BodyCut(Exception):
-    """The client has left before the end of the body."""
-
-
-class HandedOver(BodyCut):
-    """Another request continues the upload."""
 
 
 class WrongOffset(Exception):
@@ -54,37 +51,6 @@ class WrongChecksum(Exception):
     """The bytes are not those that the client has hashed."""
 
 
-class Turn:
-    """The right to work on an upload. A request that waits for it makes the one that has it stop receiving: most likely
-    its connection is lost, and the same client continues over another one."""
-
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self._is_wanted = False
-        self._reading: asyncio.Timeout | None = None
-
-    def want(self) -> None:
-        self._is_wanted = True
-        if self._reading is not None:
-            self._reading.reschedule(asyncio.get_running_loop().time())
-
-    async def pieces(self, body: Body) -> Body:
-        """Yields a body. Raises HandedOver when another request wants the turn, between two pieces."""
-        while True:
-            try:
-                if self._is_wanted:
-                    raise HandedOver
-                async with asyncio.timeout(None) as self._reading:
-                    data = await anext(body)
-            except StopAsyncIteration:
-                return
-            except TimeoutError:
-                raise HandedOver from None
-            finally:
-                self._reading = None
-            yield data
-
-
 class Uploads:
     def __init__(self, store: FileStore, storage: Storage, receiving: Receiving) -> None:
         self._store = store
@@ -94,6 +60,8 @@ class Uploads:
         self._room = UploadRoom(self.rules.uploads_per_user, IDLE_MS, self.rules.upload_ms, self.rules.quota)
         self._running: dict[str, int] = {}  # requests that bring bytes, by user
         self._turns: dict[str, Turn] = {}  # of uploads that a request works on
+        self._mark = secrets.token_hex(4)  # of parts that this process alone writes
+        self._digests: dict[str, tuple[int, Any]] = {}  # blob → its size and its hash so far
 
     def samples(self) -> Iterable[Sample]:
         yield f.QUEUE(sum(self._running.values()), "uploads")
@@ -103,7 +71,7 @@ class Uploads:
 
     # -- one request -----------------------------------------------------------------------------------------
 
-    async def receive(self, owner_id: str, name: str, body: Body) -> StoredFile:
+    async def receive(self, owner_id: str, name: str, body: AsyncIterator[bytes]) -> StoredFile:
         """Returns the file of a whole body. Nothing is left of a body that is cut off or refused."""
         with self._taking(owner_id), storage_refusals():
             async with Spool(self._storage.scratch) as spool:
@@ -155,10 +123,13 @@ class Uploads:
                 upload = await self._store.upload(file_id, owner_id)
                 if offset != upload.received:
                     raise WrongOffset(upload.received)
-                if checksum is None:
-                    upload = await self._append_all(upload, turn.pieces(body))
+                turn.receive(body)
+                if checksum is not None:
+                    upload = await self._append_checked(upload, body, *checksum)
+                elif self._storage.growing(staged_in(file_id)) is None:
+                    upload = await self._append_parts(upload, body)
                 else:
-                    upload = await self._append_checked(upload, turn.pieces(body), *checksum)
+                    upload = await self._append_in_place(upload, body)
                 if upload.received < upload.length:
                     return upload, None
                 return upload, await self._complete(await self._store.upload(file_id, owner_id))
@@ -168,59 +139,97 @@ class Uploads:
             raise NexoError("file_not_found", "There is no such upload")
         await self._discard(file_id)
 
-    async def _append_all(self, upload: Upload, body: Body) -> Upload:
+    async def _append_parts(self, upload: Upload, body: Body) -> Upload:
         """Store the body in parts, each of which counts as soon as it is stored."""
         while True:
             async with Spool(self._storage.scratch) as spool:
                 cut: BodyCut | None = None
                 is_over = True
                 try:
-                    async for data in body:
-                        _check_length(upload, spool.size + len(data))
-                        await spool.add(data)
-                        if spool.size >= PART_BYTES:
-                            is_over = False
-                            break
+                    is_over = await body.fill(spool, PART_BYTES, upload.length - upload.received, COUNTED_S)
                 except BodyCut as error:
                     cut = error
                 await spool.finish()
-                upload = await self._store_part(upload, spool)
+                upload = await self._put_part(upload, spool)
                 if cut is not None:
                     raise cut
                 if is_over:
                     return upload
 
-    async def _append_checked(self, upload: Upload, body: Body, algorithm: str, expected: bytes) -> Upload:
-        digest = hashlib.new(algorithm, usedforsecurity=False)
-        async with Spool(self._storage.scratch) as spool:
-            async for data in body:
-                _check_length(upload, spool.size + len(data))
-                digest.update(data)
-                await spool.add(data)
-            await spool.finish()
-            if digest.digest() != expected:
-                raise WrongChecksum
-            return await self._store_part(upload, spool)
+    async def _append_in_place(self, upload: Upload, body: Body) -> Upload:
+        """Let a part grow by the body: the last one if only this process can have written to it, or a new one."""
+        start, size, blob = upload.received, 0, f"{staged_in(upload.file_id)}{upload.received:013d}-{self._mark}"
+        if upload.parts and upload.parts[-1][2].endswith(self._mark):
+            start, size, blob = upload.parts[-1]
+        path = self._storage.growing(blob)
+        assert path is not None
+        known_size, digest = self._digests.pop(blob, (0, None))
+        async with GrowingPart(path, size, digest if known_size == size else None) as part:
+            while True:
+                cut: BodyCut | None = None
+                is_over = True
+                try:
+                    is_over = await body.fill(part, part.size + COUNTED_BYTES, upload.length - start, COUNTED_S)
+                except BodyCut as error:
+                    cut = error
+                if start + part.size > upload.received:
+                    await part.sync()
+                    await self._count(upload, start, part.size, blob)
+                    upload = upload._replace(received=start + part.size)
+                if is_over or cut is not None:
+                    self._keep_digest(blob, part)
+                if cut is not None:
+                    raise cut
+                if is_over:
+                    return upload
 
-    async def _store_part(self, upload: Upload, spool: Spool) -> Upload:
+    def _keep_digest(self, blob: str, part: GrowingPart) -> None:
+        if part.digest is not None:
+            self._digests[blob] = part.size, part.digest
+        while len(self._digests) > DIGESTS_MAX:
+            del self._digests[next(iter(self._digests))]
+
+    async def _append_checked(self, upload: Upload, body: Body, algorithm: str, expected: bytes) -> Upload:
+        """Store the body as one part, which counts only if its hash is this."""
+        async with Spool(self._storage.scratch) as spool:
+            rest = upload.length - upload.received
+            while not await body.fill(spool, spool.size + PART_BYTES, rest, COUNTED_S):
+                pass
+            await spool.finish()
+            if await in_thread(lambda: _digest(spool.path, algorithm)) != expected:
+                raise WrongChecksum
+            return await self._put_part(upload, spool)
+
+    async def _put_part(self, upload: Upload, spool: Spool) -> Upload:
         if not spool.size:
             return upload
         start, size = upload.received, spool.size
         blob = f"{staged_in(upload.file_id)}{start:013d}-{secrets.token_hex(4)}"
         await self._storage.put(blob, spool.path)
-        if not await self._store.add_part(upload.file_id, start, size, blob, self.rules.upload_ms):
-            await self._storage.delete(blob)
-            raise WrongOffset((await self._store.upload(upload.file_id, upload.owner_id)).received)
+        await self._count(upload, start, size, blob)
         return upload._replace(received=start + size)
+
+    async def _count(self, upload: Upload, start: int, size: int, blob: str) -> None:
+        """Count the stored bytes of a part. Raises WrongOffset when another instance has counted others."""
+        if not await self._store.add_part(upload.file_id, start, size, blob, self.rules.upload_ms):
+            now = await self._store.upload(upload.file_id, upload.owner_id)
+            if all(part[2] != blob for part in now.parts):
+                await self._storage.delete(blob)
+            raise WrongOffset(now.received)
 
     async def _complete(self, upload: Upload) -> StoredFile:
         """Make a file of the stored parts."""
-        async with Spool(self._storage.scratch) as spool:
+        with storage_refusals():
+            spool = await self._whole(upload)
+        async with spool:
             with storage_refusals():
-                for _, size, blob in upload.parts:
-                    async for data in self._storage.pieces(blob, 0, size):
-                        await spool.add(data)
-                await spool.finish()
+                if isinstance(spool, GrowingPart):
+                    await spool.finish_hash()
+                else:
+                    for _, size, blob in upload.parts:
+                        async for data in self._storage.pieces(blob, 0, size):
+                            await spool.add(data)
+                    await spool.finish()
             try:
                 file = await self._receiving.make_file(upload.file_id, upload.owner_id, upload.name, spool)
             except NexoError as error:
@@ -230,6 +239,15 @@ class Uploads:
                 raise
         await self._discard(upload.file_id)
         return file
+
+    async def _whole(self, upload: Upload) -> Spool:
+        """Returns the one part of an upload in its place, or a new spool for all of them."""
+        _, size, blob = upload.parts[0]
+        known_size, digest = self._digests.pop(blob, (0, None))
+        path = self._storage.growing(blob)
+        if len(upload.parts) > 1 or path is None or await self._storage.size_of(blob) != size:
+            return Spool(self._storage.scratch)
+        return GrowingPart(path, size, digest if known_size == size else None)
 
     async def _discard(self, file_id: str) -> None:
         """Delete the parts of an upload that has ended. What fails is a leftover, and is tried again later."""
@@ -285,6 +303,6 @@ def too_large(max_bytes: int) -> NexoError:
     return NexoError("file_too_large", f"At most {max_bytes} bytes are accepted here", max_bytes=max_bytes)
 
 
-def _check_length(upload: Upload, size: int) -> None:
-    if upload.received + size > upload.length:
-        raise NexoError("bad_request", f"The upload was announced with {upload.length} bytes")
+def _digest(path: Path, algorithm: str) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, algorithm).digest()

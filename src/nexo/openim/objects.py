@@ -17,7 +17,8 @@ from nexo.api.replies import Reply, send_reply
 from nexo.core.files import ADDRESS, is_file_id
 from nexo.core.model import Session
 from nexo.errors import NexoError
-from nexo.files.uploads import BodyCut, UploadBusy, WrongOffset
+from nexo.files.arriving import BodyCut, PiecesBody
+from nexo.files.uploads import UploadBusy, WrongOffset
 from nexo.openim.request import Call, Facade, Handler
 
 UPLOADS = "/object/upload/"
@@ -88,7 +89,7 @@ async def receive_part(facade: Facade, session: Session, scope: Scope, receive: 
     if scope["method"] != "PUT" or not is_file_id(file_id):
         raise NexoError("not_found")
     try:
-        await facade.files.uploads.append(file_id, session.user_id, 0, _pieces(receive))
+        await facade.files.uploads.append(file_id, session.user_id, 0, PiecesBody(_pieces(receive)))
     except (WrongOffset, UploadBusy):
         raise NexoError("bad_request", "This upload has begun already; begin another one") from None
     except BodyCut:

@@ -63,7 +63,8 @@ class FileStore(Protocol):
     async def upload(self, file_id: str, owner_id: str) -> Upload: ...
 
     async def add_part(self, file_id: str, start: int, size: int, blob: str, lifetime_ms: int) -> bool:
-        """Count a part whose bytes are durable. Returns False when the upload has ended or got other bytes."""
+        """Count a part whose bytes are durable, again when it has grown. Returns False when the upload has ended or got
+        other bytes."""
 
     async def end_upload(self, file_id: str, owner_id: str) -> bool: ...
 
@@ -86,6 +87,9 @@ class FileStore(Protocol):
 
     async def broken_uses(self, limit: int) -> builtins.list[str]:
         """Returns messages that name a file which is not known, or whose use is not, each as a line."""
+
+    async def overdue(self, late_ms: int, limit: int) -> builtins.list[str]:
+        """Returns files, uploads and bytes that should have been deleted longer ago than this, each as a line."""
 
     async def list(self, owner_id: str, after: str, limit: int) -> builtins.list[StoredFile]: ...
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from functools import partial
 from typing import Any, cast
 
 import httptools
@@ -18,6 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from nexo.errors import NexoError
 from nexo.transport.connection_counts import PER_ADDRESS, CountedConnection
+from nexo.transport.direct import LEAST_BYTES, DirectBody
 from nexo.transport.endpoint import hang_up, reset
 from nexo.transport.http_watch import REFUSED_MAX, HttpWatch
 from nexo.transport.upgrade import Upgrade, refusal
@@ -32,6 +34,7 @@ BODY_BYTES_PER_S = 8 * 1024  # a body that arrives faster than this has as much 
 TOO_LARGE = Refuse(431, b"The head of a request has at most %d bytes" % HEAD_MAX_BYTES, "text/plain")
 TOO_MANY = Refuse(431, b"A request has at most %d headers" % HEADERS_MAX, "text/plain")
 MALFORMED = Refuse(400, b"Invalid HTTP request received.", "text/plain; charset=utf-8")
+DIRECT = "nexo.direct"  # the extension of a scope that takes a body from its socket
 LATE = Refuse(408, b"The request did not arrive in time", "text/plain")
 
 
@@ -123,6 +126,8 @@ class HttpConnection(HttpToolsProtocol):
         self._framing_bytes = 0  # behind the head, and no part of the body: sizes of chunks, extensions, trailers
         self._taken = 0
         self._taken_at = 0.0
+        self._direct: DirectBody | None = None  # the body that goes past the parser
+        self._is_leaving = False
 
     # Calls of the transport.
 
@@ -139,6 +144,9 @@ class HttpConnection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget()
+        if self._direct is not None:
+            self._direct.cut()
+            self._direct = None
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
         # Every request refers to this connection: what is not cut here is left to the cycle collector.
@@ -217,7 +225,51 @@ class HttpConnection(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
+        if cycle.scope["method"] == "PATCH":
+            cycle.scope["extensions"] = {DIRECT: partial(self._take_body, cycle)}  # type: ignore[dict-item]
         super()._start_asgi_task(cycle, app)
+
+    def shutdown(self) -> None:
+        self._is_leaving = True
+        super().shutdown()
+
+    # Bodies past the parser.
+
+    def _take_body(self, cycle: RequestResponseCycle) -> DirectBody | None:
+        """Returns the rest of a body for taking it from the socket; None for one that is parsed as usual. Nothing is
+        read any more once it is returned."""
+        announced = dict(cycle.scope["headers"]).get(b"content-length", b"")
+        left = int(announced) - self._body_bytes if announced.isdigit() and len(announced) < 16 else 0
+        if (
+            left < LEAST_BYTES
+            or cycle is not self.cycle
+            or cycle.disconnected
+            or self._is_deaf
+            or self._out.is_closing()
+        ):
+            return None
+        if self._out.get_extra_info("ssl_object") is not None:
+            return None
+        self.flow.pause_reading()
+        if cycle.waiting_for_100_continue:
+            self._out.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            cycle.waiting_for_100_continue = False
+        first, cycle.body = bytes(cycle.body), bytearray()
+        keeps_alive, cycle.keep_alive = cycle.keep_alive, False
+        self._is_deaf = self._out.lingers = True  # until the end of the body is found
+        self._direct = DirectBody(
+            self._out.raw, first, len(first) + left, partial(self._end_body, cycle, keeps_alive, left)
+        )
+        return self._direct
+
+    def _end_body(self, cycle: RequestResponseCycle, keeps_alive: bool, size: int) -> None:
+        self._direct = None
+        self._is_deaf = self._out.lingers = False
+        cycle.keep_alive = keeps_alive and not self._is_leaving
+        self._body_bytes += size
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self.on_message_complete()
 
     # The timer.
 
@@ -235,6 +287,10 @@ class HttpConnection(HttpToolsProtocol):
                 reset(raw)
         elif self._out.has_hung_up:
             self._ends_at = now + bounds.goodbye_s
+        elif self._direct is not None and self._direct.is_waiting:
+            if self._late_s(now) - self._direct.received / BODY_BYTES_PER_S >= bounds.arrival_s:
+                self._watch.ended.add("arrival")
+                self._direct.cut()
         elif self.flow.read_paused:
             self._arriving_since = now  # the rest of the request is not read: that is not the client's delay
         elif self._arriving and self._late_s(now) >= bounds.arrival_s:

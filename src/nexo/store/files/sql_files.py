@@ -83,6 +83,9 @@ class SqlFiles:
     async def broken_uses(self, limit: int) -> builtins.list[str]:
         return await self._database.look(lambda: uses.broken(limit))
 
+    async def overdue(self, late_ms: int, limit: int) -> builtins.list[str]:
+        return await self._database.look(lambda: storing.overdue(late_ms, limit))
+
     async def list(self, owner_id: str, after: str, limit: int) -> builtins.list[StoredFile]:
         return await self._database.look(lambda: reading.list_files(owner_id, after, limit))
 

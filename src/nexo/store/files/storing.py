@@ -163,5 +163,20 @@ def all_leftovers() -> Script[set[str]]:
     return {row[0] for row in (yield query("SELECT blob_name FROM blob_leftovers"))}
 
 
+def overdue(late_ms: int, limit: int) -> Script[list[str]]:
+    """Returns what should have been deleted longer ago than this; each as a line. For checks."""
+    until_ms = (yield NOW) - late_ms
+    found: list[str] = []
+    for kind, name, table, column in (
+        ("file", "file_id", "files", "free_at"),
+        ("upload", "file_id", "uploads", "expires_at"),
+        ("content", "blob_name", "blobs", "free_at"),
+        ("bytes", "blob_name", "blob_leftovers", "due_at"),
+    ):
+        due = yield query(f"SELECT {name} FROM {table} WHERE {column}>0 AND {column}<=? LIMIT {int(limit)}", until_ms)
+        found += [f"{kind} {row[0]}" for row in due]
+    return found[:limit]
+
+
 def forget_leftovers(blobs: list[str]) -> Script[None]:
     yield many("DELETE FROM blob_leftovers WHERE blob_name=?", [(blob,) for blob in sorted(blobs)])

@@ -57,17 +57,25 @@ def read(file_id: str, owner_id: str) -> Script[Upload]:
 
 
 def add_part(sql: Sql, file_id: str, start: int, size: int, blob: str, lifetime_ms: int) -> Script[bool]:
-    """Adds a part whose bytes are stored. Returns False when the upload got other bytes, or has ended."""
+    """Counts a part whose bytes are stored up to `size`; one that has grown is the same part. Returns False when the
+    upload got other bytes, or has ended."""
     found = yield query(f"SELECT received,length FROM uploads WHERE file_id=?{sql.for_update}", file_id)
     if not found:
         return False
-    if (yield query("SELECT 1 FROM upload_parts WHERE file_id=? AND start=? AND blob_name=?", file_id, start, blob)):
+    known = yield query(
+        "SELECT size FROM upload_parts WHERE file_id=? AND start=? AND blob_name=?", file_id, start, blob
+    )
+    before = known[0][0] if known else 0
+    if known and before >= size:
         return True  # by an earlier run of this script
     received, length = found[0]
-    if received != start or start + size > length:
+    if received != start + before or start + size > length:
         return False
     now_ms = yield NOW
-    yield do("INSERT INTO upload_parts (file_id,start,size,blob_name) VALUES (?,?,?,?)", file_id, start, size, blob)
+    if known:
+        yield do("UPDATE upload_parts SET size=? WHERE file_id=? AND start=?", size, file_id, start)
+    else:
+        yield do("INSERT INTO upload_parts (file_id,start,size,blob_name) VALUES (?,?,?,?)", file_id, start, size, blob)
     yield do(
         "UPDATE uploads SET received=?,touched_at=?,expires_at=? WHERE file_id=?",
         start + size,
