@@ -13,18 +13,21 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 
 from harness.api import Api, open_api
 from harness.migrated import migrated_database
 from harness.seaweedfs import SeaweedFs, settings_of
 from nexo.files import uploads
+from nexo.files.arriving import PiecesBody
 from nexo.files.spool import Spool
 from nexo.store.engine import Script, do
 
 VERSION = {"Tus-Resumable": "1.0.0"}
 TYPE = {"Content-Type": "application/offset+octet-stream"}
 HOUR_MS = 3_600_000
+LEFT = 10_000 if os.environ.get("NEXO_LONG_TESTS") else 400
 
 
 @pytest.fixture(scope="module")
@@ -207,6 +210,33 @@ async def test_uploads_that_are_begun_and_left_are_bounded(core_url: str, tmp_pa
         states = [(await ann.create(10_000_000)).status_code for _ in range(50)]
         assert (states.count(201), states.count(429)) == (4, 46)
         assert len(await api.core.store.files.open_uploads()) == 4
+
+
+@pytest.mark.parametrize("engine_name", ["sqlite"])
+async def test_thousands_of_uploads_that_are_left_cost_little_and_end(core_url: str, tmp_path: Path) -> None:
+    """By many users, as each has few at a time; every tenth has brought a byte."""
+
+    async def a_byte() -> AsyncIterator[bytes]:
+        yield b"x"
+
+    async with opened(core_url, {"data__dir": str(tmp_path / "data")}) as (api, _):
+        process, uploading = psutil.Process(), api.files.uploads
+        await uploading.begin("left", "a", 10)
+        before = process.memory_info().rss
+        for number in range(LEFT):
+            upload = await uploading.begin(f"u{number // 4}", "a", 100_000_000)
+            if number % 10 == 0:
+                await uploading.append(upload.file_id, upload.owner_id, 0, PiecesBody(a_byte()))
+        assert len(await api.core.store.files.open_uploads()) == LEFT + 1
+        assert process.memory_info().rss - before < 48 * 1024 * 1024
+        stored = [one.size async for one in api.files.storage.listed()]
+        assert stored == [1] * len(range(0, LEFT, 10)), "room is taken by what has arrived only"
+        assert len(uploading._digests) <= uploads.DIGESTS_MAX
+        await shift(api, 25 * HOUR_MS)
+        while await api.files.collecting.step():
+            pass
+        assert await api.core.store.files.open_uploads() == set()
+        assert [one async for one in api.files.storage.listed()] == []
 
 
 async def test_a_server_that_was_killed_before_the_last_step_finishes_it_when_asked(

@@ -9,6 +9,7 @@ import hashlib
 import io
 import os
 import secrets
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from tusclient.uploader import Uploader
 
 from harness.chat import Person, world
 from harness.dialects import SPEAKERS, Said
+from harness.mounts import own_mounts
 from harness.proxy import Moment, proxy_to
 from harness.server_process import ServerProcess
 from harness.tus import tus_js_client
@@ -135,3 +137,67 @@ async def test_tus_js_client_survives_lost_connections_and_a_killed_server(tmp_p
                 await survive(server, traps)
                 url = await client.address(300)
             await check_bytes(server, ann, url, data)
+
+
+def curl(*options: str) -> bytes:
+    return subprocess.run(["curl", "-sS", *options], capture_output=True, check=True, timeout=60).stdout
+
+
+def get(url: str, *options: str) -> tuple[int, dict[str, str], bytes]:
+    """Returns the status, the headers and the body that curl gets."""
+    head, _, body = curl("-i", *options, url).partition(b"\r\n\r\n")
+    lines = head.decode().split("\r\n")
+    return int(lines[0].split()[1]), dict(line.lower().split(": ", 1) for line in lines[1:]), body
+
+
+async def test_curl_gets_ranges_conditions_and_the_rest_of_a_download(server: ServerProcess, tmp_path: Path) -> None:
+    data = secrets.token_bytes(700_001)
+    async with world(server) as here:
+        ann, ben = await here.people("ann", "ben")
+        file = await upload(ann, data, "a.bin")
+        content = {"file_id": file["file_id"]}
+        sent = await ann.post(
+            "/msg/send", client_msg_id=secrets.token_hex(8), recv_id=ben.user_id, msg_type=5, content=content
+        )
+        url = server.address + sent["content"]["url"]
+    status, headers, body = get(url)
+    assert (status, body, headers["accept-ranges"]) == (200, data, "bytes")
+    assert "immutable" in headers["cache-control"]
+    assert headers["content-disposition"].startswith("attachment")
+    status, ranged, body = get(url, "-r", "1000-1999")
+    assert (status, body, ranged["content-range"]) == (206, data[1000:2000], f"bytes 1000-1999/{len(data)}")
+    assert get(url, "-r", "-5")[2] == data[-5:]
+    assert get(url, "-r", f"{len(data)}-")[0] == 416
+    assert get(url, "-H", f"If-None-Match: {headers['etag']}")[0] == 304
+    assert get(url, "-H", 'If-Range: "other"', "-r", "0-9")[0] == 200
+    part = tmp_path / "part"
+    part.write_bytes(data[:300_000])
+    curl("-C", "-", "-o", str(part), url)
+    assert part.read_bytes() == data
+    forged = url.replace("sig=", "sig=0")
+    assert get(forged)[0] == 404
+
+
+async def test_a_full_disk_of_files_refuses_uploads_and_messages_go_on(tmp_path: Path) -> None:
+    """On a real small disk, which is mounted for the server alone."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = f'mount -t tmpfs -o size=6m nexo-small-disk {disk} && exec "$@"'
+    wrapper = [*own_mounts(), "sh", "-c", mount, "sh"]
+    with ServerProcess(files__url=f"file://{disk}", wrapper=wrapper) as server:
+        async with world(server) as here:
+            ann, ben = await here.people("ann", "ben")
+            headers = {"Authorization": f"Bearer {ann.tokens.access}", "Tus-Resumable": "1.0.0"}
+            async with httpx.AsyncClient(base_url=server.address, headers=headers, timeout=30) as http:
+                begun = await http.post("/files/tus", headers={"Upload-Length": str(8 * MIB)})
+                path = begun.headers["location"]
+                kind = {"Content-Type": "application/offset+octet-stream"}
+                body = secrets.token_bytes(8 * MIB)
+                refused = await http.patch(path, content=body, headers={**kind, "Upload-Offset": "0"})
+                assert (refused.status_code, refused.json()["err_msg"]) == (507, "storage_full")
+                small = await http.post("/files", content=secrets.token_bytes(7 * MIB))
+                assert (small.status_code, small.json()["err_msg"]) == (507, "storage_full")
+                await ann.post("/msg/send", client_msg_id="c", recv_id=ben.user_id, content="still here")
+                assert (await http.delete(path)).status_code == 204
+                stored = await http.post("/files", content=secrets.token_bytes(3 * MIB))
+                assert stored.status_code == 200, "what was refused takes no room"

@@ -3,35 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from harness import processes
+from harness.mounts import own_mounts
 
 SCRIPT = Path(__file__).with_name("full_disk.py")
-IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
-
-
-def own_mounts() -> list[str]:
-    """The command that gives a program a file system tree of its own, where it may mount a small disk."""
-    for command in (["unshare", "--mount"], ["unshare", "--user", "--map-root-user", "--mount"]):
-        try:
-            done = subprocess.run(
-                [*command, "mount", "-t", "tmpfs", "-o", "size=1m", "nexo-probe", "/mnt"],
-                capture_output=True,
-                text=True,
-            )
-        except FileNotFoundError:
-            reason = "there is no unshare"
-            continue
-        if done.returncode == 0:
-            return command
-        reason = done.stderr.strip()
-    text = f"a small disk cannot be mounted here ({reason}): what a full disk does is NOT tested"
-    pytest.fail(text, pytrace=False) if IN_CI else pytest.skip(text)
 
 
 def test_a_full_disk_refuses_clearly_and_loses_nothing() -> None:

@@ -26,6 +26,7 @@ from nexo.ports.files import FileStore, UploadRoom
 log = structlog.get_logger()
 
 PART_BYTES = 8 * 1024 * 1024  # of an upload where a part is an object of its own
+SYNCED_BYTES = 8 * 1024 * 1024  # that wait to be written to the disk, of each upload
 COUNTED_BYTES = 32 * 1024 * 1024  # what a crash of the server can cost a fast upload,
 COUNTED_S = 5.0  # and a slow one
 DIGESTS_MAX = 1000  # of uploads in parts, between two requests
@@ -164,18 +165,23 @@ class Uploads:
         path = self._storage.growing(blob)
         assert path is not None
         known_size, digest = self._digests.pop(blob, (0, None))
+        loop = asyncio.get_running_loop()
+        counted_at = loop.time()
         async with GrowingPart(path, size, digest if known_size == size else None) as part:
             while True:
                 cut: BodyCut | None = None
                 is_over = True
                 try:
-                    is_over = await body.fill(part, part.size + COUNTED_BYTES, upload.length - start, COUNTED_S)
+                    is_over = await body.fill(part, part.size + SYNCED_BYTES, upload.length - start, COUNTED_S)
                 except BodyCut as error:
                     cut = error
-                if start + part.size > upload.received:
+                uncounted = start + part.size - upload.received
+                if uncounted:
                     await part.sync()
-                    await self._count(upload, start, part.size, blob)
-                    upload = upload._replace(received=start + part.size)
+                    is_slow = loop.time() - counted_at >= COUNTED_S
+                    if is_over or cut is not None or is_slow or uncounted >= COUNTED_BYTES:
+                        await self._count(upload, start, part.size, blob)
+                        upload, counted_at = upload._replace(received=start + part.size), loop.time()
                 if is_over or cut is not None:
                     self._keep_digest(blob, part)
                 if cut is not None:

@@ -12,18 +12,18 @@ import os
 import socket
 from typing import Any
 
-from nexo.transport.mover import Job, Sink, moved
+from nexo.transport.mover import Move, Sink, moved
 
 LEAST_BYTES = 256 * 1024  # smaller bodies are parsed: that is cheaper than to hand them over
 
 
-class DirectBody:
+class SocketBody:
     """`first` has arrived already. `end` is called once all has been taken."""
 
     def __init__(self, transport: asyncio.Transport, first: bytes, left: int, end: Any) -> None:
         self._first = first
         self._end = end
-        self._job: Job | None = None
+        self._job: Move | None = None
         self._connected: socket.socket | None = socket.socket(
             fileno=os.dup(transport.get_extra_info("socket").fileno())
         )
@@ -55,7 +55,7 @@ class DirectBody:
         if size < limit and self._rest:
             if self._connected is None:
                 raise ConnectionResetError("the connection has ended")
-            job = self._job = Job(self._connected, sink, min(limit - size, self._rest))
+            job = self._job = Move(self._connected, sink, min(limit - size, self._rest))
             try:
                 await moved(job, timeout_s)
             finally:

@@ -19,7 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from nexo.errors import NexoError
 from nexo.transport.connection_counts import PER_ADDRESS, CountedConnection
-from nexo.transport.direct import LEAST_BYTES, DirectBody
+from nexo.transport.direct import LEAST_BYTES, SocketBody
 from nexo.transport.endpoint import hang_up, reset
 from nexo.transport.http_watch import REFUSED_MAX, HttpWatch
 from nexo.transport.upgrade import Upgrade, refusal
@@ -126,7 +126,7 @@ class HttpConnection(HttpToolsProtocol):
         self._framing_bytes = 0  # behind the head, and no part of the body: sizes of chunks, extensions, trailers
         self._taken = 0
         self._taken_at = 0.0
-        self._direct: DirectBody | None = None  # the body that goes past the parser
+        self._direct: SocketBody | None = None  # the body that goes past the parser
         self._is_leaving = False
 
     # Calls of the transport.
@@ -235,7 +235,7 @@ class HttpConnection(HttpToolsProtocol):
 
     # Bodies past the parser.
 
-    def _take_body(self, cycle: RequestResponseCycle) -> DirectBody | None:
+    def _take_body(self, cycle: RequestResponseCycle) -> SocketBody | None:
         """Returns the rest of a body for taking it from the socket; None for one that is parsed as usual. Nothing is
         read any more once it is returned."""
         announced = dict(cycle.scope["headers"]).get(b"content-length", b"")
@@ -257,7 +257,7 @@ class HttpConnection(HttpToolsProtocol):
         first, cycle.body = bytes(cycle.body), bytearray()
         keeps_alive, cycle.keep_alive = cycle.keep_alive, False
         self._is_deaf = self._out.lingers = True  # until the end of the body is found
-        self._direct = DirectBody(
+        self._direct = SocketBody(
             self._out.raw, first, len(first) + left, partial(self._end_body, cycle, keeps_alive, left)
         )
         return self._direct

@@ -17,12 +17,13 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 PIECE_BYTES = 256 * 1024
+NICENESS = 5  # messages first
 PIECES = 4  # of one connection before the next one has its turn
 
 Sink = Callable[[memoryview], object]
 
 
-class Job:
+class Move:
     """Hands at most `limit` bytes of a connection to `sink`. `done` gets how many, or the exception that ended it."""
 
     def __init__(self, connected: socket.socket, sink: Sink, limit: int) -> None:
@@ -68,17 +69,17 @@ class Mover:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._asked: deque[tuple[str, Job]] = deque()
+        self._asked: deque[tuple[str, Move]] = deque()
         self._wake = -1
 
-    def begin(self, job: Job) -> None:
+    def begin(self, job: Move) -> None:
         self._ask("begin", job)
 
-    def stop(self, job: Job) -> None:
+    def stop(self, job: Move) -> None:
         """Have a job end with what it has moved so far; its sink is not called any more once it is done."""
         self._ask("stop", job)
 
-    def _ask(self, what: str, job: Job) -> None:
+    def _ask(self, what: str, job: Move) -> None:
         with self._lock:
             if self._wake < 0:
                 self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -87,9 +88,11 @@ class Mover:
         os.eventfd_write(self._wake, 1)
 
     def _run(self) -> None:
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)  # of this thread alone
         poll = select.epoll()
         poll.register(self._wake, select.EPOLLIN)
-        jobs: dict[int, Job] = {}
+        jobs: dict[int, Move] = {}
         buffer = memoryview(bytearray(PIECE_BYTES))
         while True:
             for descriptor, _ in poll.poll():
@@ -98,11 +101,11 @@ class Mover:
                 elif descriptor in jobs and jobs[descriptor].is_over(buffer):
                     self._end(poll, jobs, descriptor)
 
-    def _end(self, poll: select.epoll, jobs: dict[int, Job], descriptor: int) -> None:
+    def _end(self, poll: select.epoll, jobs: dict[int, Move], descriptor: int) -> None:
         poll.unregister(descriptor)  # before the job is done: then its owner closes the descriptor
         jobs.pop(descriptor).finish()
 
-    def _hear(self, poll: select.epoll, jobs: dict[int, Job]) -> None:
+    def _hear(self, poll: select.epoll, jobs: dict[int, Move]) -> None:
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._wake)
         while self._asked:
@@ -122,9 +125,9 @@ class Mover:
 MOVER = Mover()
 
 
-async def moved(job: Job, timeout_s: float | None = None) -> int:
-    """Returns how much a job has moved: all, or what it could in this time or before it was stopped. Nothing of it goes
-    on after this function has ended, however it ends."""
+async def moved(job: Move, timeout_s: float | None = None) -> int:
+    """Returns how much a job has moved: all, or what it could in this time or before it was stopped. Nothing of it
+    continues after this function has ended, however it ends."""
     done = asyncio.wrap_future(job.done)
     MOVER.begin(job)
     try:
