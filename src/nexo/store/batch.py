@@ -67,6 +67,7 @@ class SentRow(NamedTuple):
 
     request_hash: bytes
     message: tuple[Any, ...]
+    number: int  # how many messages its conversation has up to it
 
 
 class Target(NamedTuple):
@@ -255,6 +256,7 @@ def _answer_again(
     if bytes(row.request_hash) != draft.request_hash:
         return NexoError("client_msg_id_reused")
     message = rows.message(row.message, draft.conversation_id)
+    message.number = row.number
     message.reactions = None  # not looked up: neither the ACK nor another push needs them
     if expiry.is_over(message, now_ms):
         expiry.blank(message)

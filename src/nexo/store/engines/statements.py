@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 CONVERSATION = rows.columns(rows.CONVERSATION)
 MEMBER = rows.columns(rows.MEMBER)
-SENT_ROW = f"request_hash,{rows.columns(rows.MESSAGE)}"
+SENT_ROW = f"request_hash,{rows.columns(rows.MESSAGE)},countable_no"
 TARGET = "server_msg_id,conv,seq,sender_id,msg_type,content,status,edit_seq,expires_at"
 INSERT_MESSAGE = f"INSERT INTO messages ({rows.columns(rows.NEW_MESSAGE)}) VALUES "
 INSERT_MENTION = "INSERT INTO mentions (conv,user_id,seq,sender_id) VALUES "

@@ -26,7 +26,7 @@ from nexo.wire.openim import tables
 from nexo.wire.openim.errors import code_of, encode_outcome
 from nexo.wire.openim.frames import GOB_FRAMING, JSON_FRAMING, PACKED_FRAMING, Framing, OpenimRequest
 from nexo.wire.openim.names import GROUP, has_name, name_of, read_name, twin_of
-from nexo.wire.openim.protobuf import decode, encode
+from nexo.wire.openim.protobuf import decode, encode, number_field, sized_field
 from nexo.wire.openim.shown import (
     CHAT,
     DELETED,
@@ -45,6 +45,9 @@ DATA_ERROR = 3001  # the answer to a frame that cannot be read
 ECHO_S = 0.1  # a JavaScript client knows its own send some milliseconds after the answer
 SPANS_MAX = 500
 SUBSCRIBED_MAX = 100
+RECENT_MAX = 1024
+# Messages of the last batches as frames carry them: the sender's copy and that of the others follow one another.
+_recent: dict[tuple[int, str], bytes] = {}
 _operations = itertools.count(1)
 _KICKED = frozenset(("kicked", "replaced", "session_invalid", "user_disabled"))
 _NO_OPTIONS = dict.fromkeys(
@@ -192,11 +195,10 @@ class OpenimCodec:
             return self._answer(ref, b"", event.error)
         match event:
             case events.Accepted():
-                shown = {"serverMsgID": str(event.server_msg_id), "clientMsgID": event.client_msg_id}
-                return self._answer(ref, encode(tables.SEND_ANSWER, {**shown, "sendTime": ref.send_time}))
+                return self._answer(ref, send_answer(event.server_msg_id, event.client_msg_id, ref.send_time))
             case events.Done() if ref.client_msg_id:  # typing
-                shown = {"clientMsgID": ref.client_msg_id}
-                return self._answer(ref, encode(tables.SEND_ANSWER, {**shown, "sendTime": ref.send_time}))
+                shown = {"clientMsgID": ref.client_msg_id, "sendTime": ref.send_time}
+                return self._answer(ref, encode(tables.SEND_ANSWER, shown))
             case events.NumbersListed():
                 return self._answer(ref, _encode_numbers(event, ref.number))
             case events.NumbersPulled():
@@ -209,11 +211,11 @@ class OpenimCodec:
 
     def _answer(self, ref: OpenimRef, data: bytes, error: NexoError | None = None) -> bytes:
         code, text = (0, "") if error is None else (code_of(error), error.name)
-        return self._framing.write(ref.number, ref.msg_incr, ref.operation_id, code, text, data)
+        framing = self._framing
+        return framing.write(ref.number, ref.msg_incr, ref.operation_id, code, text, framing.prepare(data))
 
     def _saved(self, message: Message, ref: OpenimRef) -> bytes:
-        shown = {"serverMsgID": str(message.server_msg_id), "clientMsgID": message.client_msg_id}
-        return self._answer(ref, encode(tables.SEND_ANSWER, {**shown, "sendTime": message.send_at}))
+        return self._answer(ref, send_answer(message.server_msg_id, message.client_msg_id or "", message.send_at))
 
     def echo(self, message: Message, ref: OpenimRef) -> bytes:
         """Returns the push by which the sender learns the number of its own message."""
@@ -225,8 +227,20 @@ class OpenimCodec:
         name = name_of(message.conversation_id)
         if not name:
             return b""
-        shown = msg_data(message, message.number, self.base_url, self._names)
-        return self.push({name: [shown]}, {}, operation_id or f"nexo_{message.server_msg_id}")
+        prepared = None
+        key = (message.server_msg_id, self.name)
+        is_shared = message.quote is None  # what is quoted is shown to some of the receivers only
+        if is_shared:
+            prepared = _recent.get(key)
+        if prepared is None:
+            shown = encode(tables.MSG_DATA, msg_data(message, message.number, self.base_url, self._names))
+            prepared = self._framing.prepare(push_of_one(name, shown))
+            if is_shared:
+                if len(_recent) >= RECENT_MAX:
+                    _recent.clear()
+                _recent[key] = prepared
+        operation_id = operation_id or f"nexo_{message.server_msg_id}"
+        return self._framing.write(PUSH, "", operation_id, 0, "", prepared)
 
     def push(
         self,
@@ -243,7 +257,8 @@ class OpenimCodec:
             },
         )
         # a client calls the server in the name of the operation that it learns of, and refuses an empty one
-        return self._framing.write(PUSH, "", operation_id or f"nexo_push_{next(_operations)}", 0, "", data)
+        operation_id = operation_id or f"nexo_push_{next(_operations)}"
+        return self._framing.write(PUSH, "", operation_id, 0, "", self._framing.prepare(data))
 
     def shown(self, message: Message, number: int) -> dict[str, Any]:
         return msg_data(message, number, self.base_url, self._names)
@@ -260,7 +275,8 @@ class OpenimCodec:
             case events.IsTyping():
                 return self._typing(event)
             case events.Presence():
-                return self._framing.write(STATUS, "", "", 0, "", _encode_presence(event))
+                prepared = self._framing.prepare(_encode_presence(event))
+                return self._framing.write(STATUS, "", "", 0, "", prepared)
             case events.Failed() | events.SignInFailed():
                 return self._kick(event.error)
             case events.Receipt():
@@ -280,7 +296,7 @@ class OpenimCodec:
     def _kick(self, error: NexoError) -> bytes:
         """Returns the notice that a session is over. Any other error just closes the connection, and the
         client connects again."""
-        return self._framing.write(KICK, "", "", 0, "", b"") if error.name in _KICKED else b""
+        return self._framing.write(KICK, "", "", 0, "", self._framing.prepare(b"")) if error.name in _KICKED else b""
 
     def _typing(self, event: events.IsTyping) -> bytes:
         name = name_of(event.conversation_id)
@@ -322,6 +338,17 @@ class OpenimCodec:
         base_url, names = self.base_url, self._names
         shown = [msg_data(message, number, base_url, names, is_read) for number, message, is_read in part.messages]
         return shown + [_gone(number) for number in part.gone]
+
+
+def send_answer(server_msg_id: int, client_msg_id: str, send_at: int) -> bytes:
+    """Returns what `tables.SEND_ANSWER` encodes."""
+    ids = sized_field(1, b"%d" % server_msg_id) + sized_field(2, client_msg_id.encode())
+    return ids + number_field(3, send_at)
+
+
+def push_of_one(name: str, shown: bytes) -> bytes:
+    """Returns what `tables.MESSAGES` encodes for one message of a conversation."""
+    return sized_field(1, sized_field(1, name.encode()) + sized_field(2, sized_field(1, shown)))
 
 
 def _gone(number: int) -> dict[str, Any]:

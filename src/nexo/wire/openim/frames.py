@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
 import gzip
 import zlib
@@ -36,7 +35,10 @@ class Framing(Protocol):
     def read(self, payload: bytes) -> OpenimRequest:
         """Returns the request, or raises BadFrame."""
 
-    def write(self, number: int, msg_incr: str, operation_id: str, code: int, text: str, data: bytes) -> bytes:
+    def prepare(self, data: bytes) -> bytes:
+        """Returns data as frames carry it, so that several frames can share the work."""
+
+    def write(self, number: int, msg_incr: str, operation_id: str, code: int, text: str, prepared: bytes) -> bytes:
         """Returns the payload of an answer or push."""
 
 
@@ -47,15 +49,6 @@ class _JsonRequest(Struct, rename="camel"):
     send_id: str = msgspec.field(default="", name="sendID")
     token: str = ""
     data: str | None = None
-
-
-class _JsonAnswer(Struct, rename="camel"):
-    req_identifier: int
-    msg_incr: str
-    operation_id: str = msgspec.field(name="operationID")
-    err_code: int
-    err_msg: str
-    data: str | None
 
 
 _decode = msgspec.json.Decoder(_JsonRequest).decode
@@ -75,14 +68,23 @@ class JsonFraming:
         except (msgspec.DecodeError, ValueError, RecursionError):
             raise _bad("A frame is a JSON object with reqIdentifier, msgIncr, operationID, sendID and data") from None
         try:
-            data = base64.b64decode(found.data, validate=True) if found.data else b""
+            data = binascii.a2b_base64(found.data, strict_mode=True) if found.data else b""
         except (binascii.Error, ValueError):
             raise _bad("data is base64 of a protobuf message") from None
         return _request(found.req_identifier, found.msg_incr, found.operation_id, found.send_id, found.token, data)
 
-    def write(self, number: int, msg_incr: str, operation_id: str, code: int, text: str, data: bytes) -> bytes:
-        shown = base64.b64encode(data).decode() if data else None
-        return _encode(_JsonAnswer(number, msg_incr, operation_id, code, text, shown))
+    def prepare(self, data: bytes) -> bytes:
+        return b'"%b"' % binascii.b2a_base64(data, newline=False) if data else b"null"
+
+    def write(self, number: int, msg_incr: str, operation_id: str, code: int, text: str, prepared: bytes) -> bytes:
+        return b'{"reqIdentifier":%d,"msgIncr":%b,"operationID":%b,"errCode":%d,"errMsg":%b,"data":%b}' % (
+            number,
+            _encode(msg_incr),
+            _encode(operation_id),
+            code,
+            _encode(text),
+            prepared,
+        )
 
 
 _ANSWER = gob.Encoder(
@@ -116,14 +118,17 @@ class GobFraming:
             raise _bad("A field of the request has the wrong type")
         return _request(number, texts[0], texts[1], texts[2], texts[3], data)
 
-    def write(self, number: int, msg_incr: str, operation_id: str, code: int, text: str, data: bytes) -> bytes:
+    def prepare(self, data: bytes) -> bytes:
+        return data
+
+    def write(self, number: int, msg_incr: str, operation_id: str, code: int, text: str, prepared: bytes) -> bytes:
         values: dict[str, Any] = {
             "ReqIdentifier": number,
             "MsgIncr": msg_incr,
             "OperationID": operation_id,
             "ErrCode": code,
             "ErrMsg": text,
-            "Data": data,
+            "Data": prepared,
         }
         made = _ANSWER.encode(values)
         return gzip.compress(made, 1, mtime=0) if self._is_packed else made

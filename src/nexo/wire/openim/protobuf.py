@@ -1,4 +1,7 @@
-"""Protobuf by tables: a message is a dict, and a table says which number, name and kind each field has. Pure."""
+"""Protobuf by tables: a message is a dict, and a table says which number, name and kind each field has. Pure.
+
+Every message of a client passes here, so the common forms are written out: numbers of one byte, short texts, flags.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,11 @@ from typing import Any
 
 from nexo.errors import NexoError
 
-TEXT, BYTES, INT, BOOL, MESSAGE, MAP = range(6)
+INT, BOOL, TEXT, BYTES, MESSAGE, MAP = range(6)
 DEPTH_MAX = 16
 FIELDS_MAX = 20_000  # of one message with all that is inside it
+FLAG_MAX_BYTES = 64
+FLAGS_MAX = 256
 
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _DEFAULTS: dict[int, Any] = {TEXT: "", BYTES: b"", INT: 0, BOOL: False, MESSAGE: None}
@@ -20,7 +25,7 @@ class Field:
     """One field. `inner` is the table of a message or of the values of a map whose keys are text; `is_list` makes it
     repeated."""
 
-    __slots__ = ("inner", "is_list", "kind", "name", "tag")
+    __slots__ = ("inner", "is_list", "kind", "name", "packed_tag", "tag")
 
     def __init__(
         self, number: int, name: str, kind: int = TEXT, inner: Table | None = None, is_list: bool = False
@@ -29,21 +34,33 @@ class Field:
         self.kind = kind
         self.inner = inner
         self.is_list = is_list
-        self.tag = encode_varint(number << 3 | (_VARINT if kind in (INT, BOOL) else _LENGTH))
+        self.tag = encode_varint(number << 3 | (_VARINT if kind <= BOOL else _LENGTH))
+        self.packed_tag = encode_varint(number << 3 | _LENGTH)
 
 
 class Table:
-    """The fields of a message type."""
+    """The fields of a message type, by name for writing and by the number in front of them for reading."""
 
-    __slots__ = ("by_number", "defaults", "fields", "lists", "maps")
+    __slots__ = ("by_key", "by_name", "defaults", "fields", "is_flag", "lists", "maps")
 
     def __init__(self, *fields: tuple[int, Field]) -> None:
         self.fields = [field for _, field in fields]
-        self.by_number = dict(fields)
+        self.by_name = {field.name: field for field in self.fields}
+        self.by_key: dict[int, tuple[int, str, Field]] = {}
+        for number, field in fields:
+            wire = _VARINT if field.kind <= BOOL else _LENGTH
+            kind = _OTHER if field.is_list else field.kind
+            self.by_key[number << 3 | wire] = (kind, field.name, field)
+            if field.is_list:
+                self.by_key[number << 3 | _LENGTH] = (_OTHER, field.name, field)
         simple = [field for field in self.fields if not field.is_list and field.kind != MAP]
         self.defaults = {field.name: _DEFAULTS[field.kind] for field in simple}
         self.lists = [field.name for field in self.fields if field.is_list]
         self.maps = [field.name for field in self.fields if field.kind == MAP]
+        self.is_flag = [field.kind for field in self.fields] == [TEXT, BOOL]  # an entry of a map of flags
+
+
+_OTHER = MAP + 1  # a kind that is read by `_take`
 
 
 def table(**fields: tuple[Any, ...]) -> Table:
@@ -59,6 +76,11 @@ def table(**fields: tuple[Any, ...]) -> Table:
 def encode_varint(value: int) -> bytes:
     if 0 <= value < 128:
         return _SMALL[value]
+    if value < 16_384 and value > 0:
+        return bytes((value & 127 | 128, value >> 7))
+    if 1 << 35 <= value < 1 << 42:  # a time
+        high = (value >> 14 & 127 | 128, value >> 21 & 127 | 128, value >> 28 & 127 | 128, value >> 35)
+        return bytes((value & 127 | 128, value >> 7 & 127 | 128, *high))
     value &= 0xFFFF_FFFF_FFFF_FFFF  # a negative number has ten bytes
     out = bytearray()
     while value > 127:
@@ -75,47 +97,57 @@ def _sized(data: bytes) -> bytes:
 def encode(shape: Table, values: Mapping[str, Any]) -> bytes:
     """Returns the bytes of a message. What is missing, or has the default of its kind, is left out."""
     out: list[bytes] = []
-    for field in shape.fields:
-        value = values.get(field.name)
-        if not value and value is not None and field.kind != MESSAGE:
+    find = shape.by_name.get
+    for name, value in values.items():
+        if not value and type(value) is not dict:
             continue
-        if value is None:
+        field = find(name)
+        if field is None:
             continue
-        if field.kind == MAP:
-            assert field.inner is not None
-            out += [field.tag + _sized(_entry(field.inner, key, item)) for key, item in value.items()]
-        elif not field.is_list:
-            out.append(field.tag + _plain(field, value))
-        elif field.kind in (INT, BOOL):
-            out.append(encode_varint(_number_of(field) << 3 | _LENGTH) + _sized(b"".join(map(encode_varint, value))))
-        else:
-            out += [field.tag + _plain(field, item) for item in value]
+        kind = field.kind
+        if field.is_list or kind == MAP:
+            out += _repeated(field, value)
+            continue
+        out.append(field.tag)
+        if kind <= BOOL:
+            number = int(value)
+            out.append(_SMALL[number] if 0 <= number < 128 else encode_varint(number))
+            continue
+        raw = value.encode() if kind == TEXT else value if kind == BYTES else _inside(field, value)
+        size = len(raw)
+        out.append(_SMALL[size] if size < 128 else encode_varint(size))
+        out.append(raw)
     return b"".join(out)
 
 
-def _number_of(field: Field) -> int:
-    return _read_varint(field.tag, 0, len(field.tag))[0] >> 3
+def _inside(field: Field, value: Mapping[str, Any]) -> bytes:
+    assert field.inner is not None
+    return encode(field.inner, value)
 
 
-def _plain(field: Field, value: Any) -> bytes:
-    kind = field.kind
-    if kind == TEXT:
-        return _sized(value.encode())
-    if kind in (INT, BOOL):
-        return encode_varint(int(value))
-    if kind == MESSAGE:
+def _repeated(field: Field, value: Any) -> list[bytes]:
+    kind, tag = field.kind, field.tag
+    if kind == MAP:
         assert field.inner is not None
-        return _sized(encode(field.inner, value))
-    return _sized(value)
+        return [tag + _sized(encode(field.inner, {"key": key, "value": item})) for key, item in value.items()]
+    if kind <= BOOL:
+        return [field.packed_tag + _sized(b"".join(encode_varint(int(item)) for item in value))] if value else []
+    if kind == MESSAGE:
+        return [tag + _sized(_inside(field, item)) for item in value]
+    return [tag + _sized(item.encode() if kind == TEXT else item) for item in value]
 
 
-def _entry(inner: Table, key: str, item: Any) -> bytes:
-    """Returns an entry of a map: field 1 is the key, field 2 the value, as the table `inner` has it."""
-    return encode(inner, {"key": key, "value": item})
+def sized_field(number: int, data: bytes) -> bytes:
+    """Returns a field that has a length, of a number below 16."""
+    return _SMALL[number << 3 | _LENGTH] + encode_varint(len(data)) + data
+
+
+def number_field(number: int, value: int) -> bytes:
+    return _SMALL[number << 3] + encode_varint(value)
 
 
 def entries(kind: int, inner: Table | None = None) -> Table:
-    """Returns the table of the entries of a map from text to this."""
+    """Returns the table of the entries of a map from text to this: field 1 is the key, field 2 the value."""
     return Table((1, Field(1, "key")), (2, Field(2, "value", kind, inner)))
 
 
@@ -142,77 +174,134 @@ def _read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
 def decode(shape: Table, data: bytes) -> dict[str, Any]:
     """Returns the fields of a message, all of them: those that are missing have the default of their kind. Unknown
     fields are left out. Raises NexoError for anything that is no such message."""
-    return _decode(shape, data, 0, len(data), 0, [FIELDS_MAX])
+    # a field has at least two bytes, and a packed number one: only a long message can have too many
+    left = None if len(data) <= FIELDS_MAX else [FIELDS_MAX]
+    try:
+        return _decode(shape, data, 0, len(data), 0, left)
+    except UnicodeDecodeError:
+        raise _bad("a text is not UTF-8") from None
+    except IndexError:
+        raise _bad("a number does not end") from None
 
 
-def _decode(shape: Table, data: bytes, at: int, end: int, depth: int, left: list[int]) -> dict[str, Any]:
+def _count(left: list[int]) -> None:
+    left[0] -= 1
+    if left[0] < 0:
+        raise _bad("it has too many fields")
+
+
+def _decode(shape: Table, data: bytes, at: int, end: int, depth: int, left: list[int] | None) -> dict[str, Any]:
     if depth > DEPTH_MAX:
         raise _bad("it is nested too deeply")
-    found: dict[str, Any] = dict(shape.defaults)
+    found: dict[str, Any] = shape.defaults.copy()
     for name in shape.lists:
         found[name] = []
     for name in shape.maps:
         found[name] = {}
-    find = shape.by_number.get
+    find = shape.by_key.get
     while at < end:
-        left[0] -= 1
-        if left[0] < 0:
-            raise _bad("it has too many fields")
-        key, at = _read_varint(data, at, end)
-        wire = key & 7
-        field = find(key >> 3)
-        if wire == _VARINT:
-            number, at = _read_varint(data, at, end)
-            if field is not None and field.kind in (INT, BOOL):
-                _put(field, found, bool(number) if field.kind == BOOL else _signed(number))
-        elif wire == _LENGTH:
-            size, at = _read_varint(data, at, end)
-            if size > end - at:
-                raise _bad("a field is longer than the message")
-            if field is not None:
-                _take(field, found, data, at, at + size, depth, left)
-            at += size
-        elif wire in (_FIXED64, _FIXED32):
-            at += 8 if wire == _FIXED64 else 4
-            if at > end:
-                raise _bad("a number does not end")
+        if left is not None:
+            _count(left)
+        key = data[at]
+        at += 1
+        if key > 127:
+            key, at = _read_varint(data, at - 1, end)
+        known = find(key)
+        if known is None:
+            at = _skip(key & 7, data, at, end)
+            continue
+        number = data[at]  # the value, or how long it is
+        at += 1
+        if number > 127:
+            number, at = _read_varint(data, at - 1, end)
+        kind, name, field = known
+        if kind == INT:
+            found[name] = number - (1 << 64) if number >> 63 else number
+            continue
+        if kind == BOOL:
+            found[name] = number != 0
+            continue
+        if key & 7 == _VARINT:  # one of a list of numbers
+            found[name].append(number != 0 if field.kind == BOOL else _signed(number))
+            continue
+        stop = at + number
+        if stop > end:
+            raise _bad("a field is longer than the message")
+        if kind == TEXT:
+            found[name] = data[at:stop].decode()
+        elif kind == BYTES:
+            found[name] = data[at:stop]
         else:
-            raise _bad(f"wire type {wire}")
+            _take(field, found, data, at, stop, depth, left)
+        at = stop
+    if at > end:
+        raise _bad("a number does not end")
     return found
+
+
+def _skip(wire: int, data: bytes, at: int, end: int) -> int:
+    """Returns where a field ends that no table has."""
+    if wire == _VARINT:
+        return _read_varint(data, at, end)[1]
+    if wire == _LENGTH:
+        size, at = _read_varint(data, at, end)
+        at += size
+    elif wire in (_FIXED64, _FIXED32):
+        at += 8 if wire == _FIXED64 else 4
+    else:
+        raise _bad(f"wire type {wire}")
+    if at > end:
+        raise _bad("a field is longer than the message")
+    return at
 
 
 def _signed(number: int) -> int:
     return number - (1 << 64) if number >> 63 else number
 
 
-def _put(field: Field, found: dict[str, Any], value: Any) -> None:
-    if field.is_list:
-        found[field.name].append(value)
-    else:
-        found[field.name] = value
+_flags: dict[bytes, tuple[str, bool]] = {}  # entries of maps of flags, of which clients send the same few
 
 
-def _take(field: Field, found: dict[str, Any], data: bytes, at: int, end: int, depth: int, left: list[int]) -> None:
-    """Take a field that has a length into `found`."""
-    kind = field.kind
-    if kind == TEXT:
-        try:
-            _put(field, found, data[at:end].decode())
-        except UnicodeDecodeError:
-            raise _bad("a text is not UTF-8") from None
-    elif kind == BYTES:
-        _put(field, found, data[at:end])
-    elif kind == MESSAGE:
-        assert field.inner is not None
-        _put(field, found, _decode(field.inner, data, at, end, depth + 1, left))
-    elif kind == MAP:
-        assert field.inner is not None
-        entry = _decode(field.inner, data, at, end, depth + 1, left)
-        found[field.name][entry["key"]] = entry["value"]
-    elif field.is_list:  # numbers, packed
+def _flag(inner: Table, entry: bytes, depth: int) -> tuple[str, bool]:
+    known = _flags.get(entry)
+    if known is None:
+        found = _decode(inner, entry, 0, len(entry), depth, None)
+        known = found["key"], found["value"]
+        if len(_flags) >= FLAGS_MAX:
+            _flags.clear()
+        _flags[entry] = known
+    return known
+
+
+def _take(
+    field: Field, found: dict[str, Any], data: bytes, at: int, end: int, depth: int, left: list[int] | None
+) -> None:
+    """Take a field that has a length, and is no plain text, into `found`."""
+    kind, name, inner = field.kind, field.name, field.inner
+    if kind == MAP:
+        assert inner is not None
+        if inner.is_flag and end - at <= FLAG_MAX_BYTES:
+            key, value = _flag(inner, data[at:end], depth + 1)
+        else:
+            entry = _decode(inner, data, at, end, depth + 1, left)
+            key, value = entry["key"], entry["value"]
+        found[name][key] = value
+        return
+    if kind <= BOOL:  # a list of numbers, packed
+        listed = found[name]
         while at < end:
-            left[0] -= 1
-            if left[0] < 0:
-                raise _bad("it has too many fields")
+            if left is not None:
+                _count(left)
             number, at = _read_varint(data, at, end)
-            found[field.name].append(bool(number) if kind == BOOL else _signed(number))
+            listed.append(number != 0 if kind == BOOL else _signed(number))
+        return
+    one: Any
+    if kind == MESSAGE:
+        assert inner is not None
+        one = _decode(inner, data, at, end, depth + 1, left)
+    else:
+        one = data[at:end].decode() if kind == TEXT else data[at:end]
+    if field.is_list:
+        found[name].append(one)
+    else:
+        found[name] = one

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from nexo.core.file_links import shown_content
 from nexo.core.files import MEDIA_TYPES
@@ -32,12 +33,45 @@ def no_names(user_id: str) -> tuple[str, str]:
     return user_id, ""
 
 
-def kept_of(message: Message) -> dict[str, Any] | None:
+class OfflinePush(Struct, omit_defaults=True):
+    title: str = ""
+    desc: str = ""
+    ex: str = ""
+    ios_push_sound: str = msgspec.field(default="", name="iOSPushSound")
+    ios_badge_count: bool = msgspec.field(default=False, name="iOSBadgeCount")
+    signal_info: str = msgspec.field(default="", name="signalInfo")
+
+
+class Kept(Struct):
+    """What is stored of a message that Nexo has no place for: `extra.openim`, with short names."""
+
+    t: int  # contentType
+    p: int = 0  # senderPlatformID
+    ct: int = 0  # createTime
+    x: str = ""  # ex
+    a: str = ""  # attachedInfo
+    n: str = ""  # senderNickname
+    f: str = ""  # senderFaceURL
+    o: list[str] = []  # options that are off
+    op: OfflinePush | None = None
+    c: dict[str, Any] = {}  # the rest of the content
+
+
+class _Extra(Struct):
+    openim: Kept
+
+
+_decode_extra = msgspec.json.Decoder(_Extra).decode
+
+
+def kept_of(message: Message) -> Kept | None:
     """Returns what an OpenIM client has sent with the message; None for a message of another client."""
     if message.extra is None or not message.extra.startswith('{"openim":'):
         return None
-    found = _decode(message.extra)["openim"]
-    return found if isinstance(found, dict) and type(found.get("t")) is int else None
+    try:
+        return _decode_extra(message.extra).openim
+    except msgspec.DecodeError:
+        return None  # of another client, which calls something of its own so
 
 
 def client_id_of(message: Message) -> str:
@@ -93,24 +127,29 @@ def msg_data(
     return made
 
 
-def _give_back(made: dict[str, Any], kept: dict[str, Any]) -> None:
-    made["senderPlatformID"] = kept.get("p") or PLATFORM_WEB
-    if type(kept.get("ct")) is int and kept["ct"] > 0:
-        made["createTime"] = kept["ct"]
-    for name, short in (("ex", "x"), ("attachedInfo", "a"), ("senderNickname", "n"), ("senderFaceURL", "f")):
-        if isinstance(kept.get(short), str):
-            made[name] = kept[short]
-    if isinstance(kept.get("o"), list):
-        made["options"] = dict.fromkeys(map(str, kept["o"]), False)
-    if isinstance(kept.get("op"), dict):
-        made["offlinePushInfo"] = kept["op"]
+def _give_back(made: dict[str, Any], kept: Kept) -> None:
+    made["senderPlatformID"] = kept.p or PLATFORM_WEB
+    if kept.ct > 0:
+        made["createTime"] = kept.ct
+    if kept.x:
+        made["ex"] = kept.x
+    if kept.a:
+        made["attachedInfo"] = kept.a
+    if kept.n:
+        made["senderNickname"] = kept.n
+    if kept.f:
+        made["senderFaceURL"] = kept.f
+    if kept.o:
+        made["options"] = dict.fromkeys(kept.o, False)
+    if kept.op is not None:
+        made["offlinePushInfo"] = msgspec.to_builtins(kept.op)
 
 
 def absolute(url: str, base_url: str) -> str:
     return base_url + url if url.startswith("/") else url
 
 
-def _content(message: Message, kept: dict[str, Any] | None, base_url: str) -> tuple[int, bytes]:
+def _content(message: Message, kept: Kept | None, base_url: str) -> tuple[int, bytes]:
     msg_type = message.msg_type
     if msg_type in (MsgType.TEXT, MsgType.QUOTE):
         return _text_content(message, kept)
@@ -126,17 +165,16 @@ def _content(message: Message, kept: dict[str, Any] | None, base_url: str) -> tu
     return form.CUSTOM, _encode({"data": _encode(made).decode(), "description": "", "extension": "nexo"})
 
 
-def _text_content(message: Message, kept: dict[str, Any] | None) -> tuple[int, bytes]:
-    text = _decode(message.content)
-    kind = kept["t"] if kept is not None else form.QUOTE if message.quote else form.TEXT
+def _text_content(message: Message, kept: Kept | None) -> tuple[int, bytes]:
+    kind = kept.t if kept is not None else form.QUOTE if message.quote else form.TEXT
     if kept is None and message.mentions and not message.quote:
         kind = form.AT_TEXT
     if kept is not None and kind not in (form.TEXT, form.AT_TEXT, form.QUOTE):
-        return kind, _encode(kept.get("c") or {})  # a type that only OpenIM has
+        return kind, _encode(kept.c)  # a type that only OpenIM has
     if kind == form.TEXT:
         return kind, b'{"content":' + message.content.encode() + b"}"
-    made: dict[str, Any] = dict(kept.get("c") or {}) if kept is not None else {}
-    made["text"] = text
+    made: dict[str, Any] = dict(kept.c) if kept is not None else {}
+    made["text"] = _decode(message.content)
     if kind == form.AT_TEXT:
         listed = [form.AT_ALL_TAG if user_id == AT_ALL else user_id for user_id in message.mentions]
         made.setdefault("atUserList", listed)
@@ -166,12 +204,12 @@ def _quote(message: Message) -> dict[str, Any]:
     return made
 
 
-def _media_content(message: Message, kept: dict[str, Any] | None, base_url: str) -> tuple[int, bytes]:
+def _media_content(message: Message, kept: Kept | None, base_url: str) -> tuple[int, bytes]:
     found = _decode(shown_content(message))
     url, size = absolute(found.get("url", ""), base_url), found.get("size") or 0
     mime, seconds = found.get("mime") or "", (found.get("duration_ms") or 0) // 1000
     width, height = found.get("width") or 0, found.get("height") or 0
-    made: dict[str, Any] = dict(kept.get("c") or {}) if kept is not None else {}
+    made: dict[str, Any] = dict(kept.c) if kept is not None else {}
     if message.msg_type == MsgType.IMAGE:
         picture = {"uuid": "", "type": mime, "size": size, "width": width, "height": height, "url": url}
         for name in ("sourcePicture", "bigPicture", "snapshotPicture"):

@@ -63,7 +63,7 @@ class MysqlHot(ServerStatements):
             "client_msg_id",
             keys,
         )
-        return {(row[4], row[2]): SentRow(row[0], row[1:]) for row in found}
+        return {(row[4], row[2]): SentRow(row[0], row[1:-1], row[-1]) for row in found}
 
     def lock_members(self, keys: list[MemberKey]) -> Script[dict[MemberKey, Member]]:
         found = yield from self._by_pairs(

@@ -74,7 +74,7 @@ class PostgresHot(ServerStatements):
 
     def find_sent(self, keys: list[SentKey]) -> Script[dict[SentKey, SentRow]]:
         found = yield query(self._sent, [key[0] for key in keys], [key[1] for key in keys])
-        return {(row[4], row[2]): SentRow(row[0], tuple(row)[1:]) for row in found}
+        return {(row[4], row[2]): SentRow(row[0], tuple(row)[1:-1], row[-1]) for row in found}
 
     def lock_members(self, keys: list[MemberKey]) -> Script[dict[MemberKey, Member]]:
         found = yield query(self._member, [key[0] for key in keys], [key[1] for key in keys])

@@ -85,7 +85,7 @@ class SqliteHot:
 
     def find_sent(self, keys: list[SentKey]) -> Script[dict[SentKey, SentRow]]:
         found = yield Stmt(self._sent, keys, Mode.EACH)
-        return {key: SentRow(row[0], row[1:]) for key, row in zip(keys, found, strict=True) if row}
+        return {key: SentRow(row[0], row[1:-1], row[-1]) for key, row in zip(keys, found, strict=True) if row}
 
     def lock_members(self, keys: list[MemberKey]) -> Script[dict[MemberKey, Member]]:
         known = self._members
