@@ -52,6 +52,7 @@ GROUPS = {
     "search": CommandGroup("nexo.cli.search", "Build the index of search anew; show how far it is."),
     "why": CommandGroup("nexo.cli.why", "Show where a message is: saved, pushed, delivered, read, or why not."),
     "copy-store": CommandGroup("nexo.cli.copy_store", "Copy a whole store to another database, of any engine."),
+    "import-openim": CommandGroup("nexo.cli.import_openim", "Import an export of OpenIM's MongoDB."),
     "import-legacy": CommandGroup("nexo.cli.import_legacy", "Import a database with t_* tables and id cursors."),
     "config": CommandGroup("nexo.cli.config", "Show, check and explain the configuration."),
     "bench": CommandGroup("nexo.cli.bench", "Put a server under load and prove that nothing is lost."),

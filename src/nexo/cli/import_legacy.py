@@ -67,7 +67,7 @@ def import_(
     options = ImportOptions(
         zone=_zone(timezone),
         recalled_status=recalled_status,
-        renames=_renames(rename),
+        renames=read_renames(rename),
         columns=_columns(column or []),
         accept=accept,
         restart=restart,
@@ -89,7 +89,7 @@ def import_(
             | {name: getattr(done, name) for name in done.__struct_fields__}
         )
     else:
-        _print(source_url, target_url, report, done, seconds)
+        print_report(source_url.redacted(), target_url, report, done, seconds)
     if not done.good:
         raise typer.Exit(EXIT_DIFFERENT)
 
@@ -103,7 +103,7 @@ def _zone(name: str) -> tzinfo:
         raise StartupError(f"--timezone: there is no time zone {name}; write Asia/Shanghai, for example") from None
 
 
-def _renames(path: Path | None) -> dict[str, str]:
+def read_renames(path: Path | None) -> dict[str, str]:
     if path is None:
         return {}
     try:
@@ -122,9 +122,9 @@ def _columns(given: list[str]) -> dict[str, str]:
     return columns
 
 
-def _print(source: StoreUrl, target: StoreUrl, path: Path, done: ImportReport, seconds: float) -> None:
+def print_report(source: str, target: StoreUrl, path: Path, done: ImportReport, seconds: float) -> None:
     again = " (begun earlier, finished now)" if done.resumed else ""
-    print_text(f"Imported {source.redacted()} into {target.redacted()} in {seconds} s{again}:")
+    print_text(f"Imported {source} into {target.redacted()} in {seconds} s{again}:")
     print_text(f"  {done.users:,} users, {done.conversations:,} conversations, {done.messages:,} messages")
     for kind, count in done.issues.items():
         print_text(f"  {kind}: {count:,} ({KINDS[kind][1]})")

@@ -157,7 +157,7 @@ class Chats:
     def group(self, legacy_id: Any) -> LegacyChat:
         """Returns the group, which is added when only its messages refer to it."""
         found = self._groups.get(str(legacy_id))
-        return found or self._add_group((legacy_id, None, None, None, None))
+        return found or self._add_group((legacy_id, None, None, None, None, None))
 
     def single(self, legacy_id: Any, sender: Any, receiver: Any) -> LegacyChat | None:
         """Returns the chat of two users; None when it is unknown who the two are."""

@@ -39,6 +39,8 @@ class ImportOptions(Struct):
     accept: bool = False
     restart: bool = False
     batch_rows: int = BATCH_ROWS
+    kind: str = "import-legacy"
+    notes: list[tuple[str, str, int]] = field(default_factory=list)  # kind, place, count: issues that are known before
 
 
 class ImportReport(Struct):
@@ -76,11 +78,13 @@ async def import_legacy(
     with lock_folders(source_url, target_url), Issues(report_path) as issues:
         async with open_source(source_url) as connection, open_target(target_url) as target:
             legacy = await LegacyDatabase.open(connection, options.columns)
-            position = await _position(target)
+            position = await _position(target, options.kind)
+            for kind, place, count in options.notes:
+                issues.add(kind, place, count=count)
             found = await survey(legacy, issues, rules, options.renames, position, options.batch_rows, progress)
             if issues.decisions and not options.accept:
                 raise NotAccepted(issues.decisions, report_path)
-            record = TransferRecord(target, target_url, "import-legacy", source_url.redacted())
+            record = TransferRecord(target, target_url, options.kind, source_url.redacted())
             await record.open(found.digest.hexdigest(), restart=options.restart)
             report = ImportReport(record.resumed, len(found.users), len(found.chats.all), found.messages, found.recalls)
             await _write_users(legacy, target, record, found, rules, options.batch_rows, progress)
@@ -101,11 +105,11 @@ def _take(report: ImportReport, verified: Verification, issues: Issues) -> None:
     report.differences, report.difference_count = verified.differences, verified.count
 
 
-async def _position(target: TransferConnection) -> int:
+async def _position(target: TransferConnection, kind: str) -> int:
     """Returns the last message that an earlier run stored; 0 without one."""
     if not await target.columns(TABLE):
         return 0
-    found = await target.read(f"SELECT position FROM {TABLE} WHERE kind='import-legacy' AND stage='{_MESSAGES}'")
+    found = await target.read(f"SELECT position FROM {TABLE} WHERE kind=? AND stage='{_MESSAGES}'", kind)
     return int(found[0][0].strip("[]")) if found and found[0][0] else 0
 
 

@@ -32,6 +32,10 @@ KINDS: dict[str, tuple[bool, str]] = {
     "without_client_msg_id": (False, "messages without client_msg_id get one made of their id"),
     "ids_ahead": (False, "message ids of another clock: newer messages will have smaller ids; seq is what orders"),
     "no_times": (False, "t_message has no time column: messages are numbered from 1970"),
+    "deletion_left_out": (True, "messages that a user deleted for oneself, who sees them again"),
+    "clearing_left_out": (True, "conversations that a user emptied, or joined later, who sees all of it"),
+    "notification_left_out": (False, "notices of the old server about groups, friends and reading"),
+    "setting_left_out": (False, "settings of users that are not imported"),
     "table_not_imported": (False, "rows that have no place in Nexo"),
 }
 

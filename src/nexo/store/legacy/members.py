@@ -23,7 +23,7 @@ from nexo.store.legacy.messages import COLUMNS as MESSAGE_COLUMNS
 from nexo.store.legacy.messages import ID_MAX, MessageRules
 from nexo.store.legacy.numbering import read_numbers
 from nexo.store.legacy.stored_messages import StoredMessages, above
-from nexo.store.legacy.tables import GROUP_MEMBERS, REQUESTS, SINGLE_MEMBERS, LegacyDatabase, to_ms
+from nexo.store.legacy.tables import GROUP_MEMBERS, GROUPS, REQUESTS, SINGLE_MEMBERS, LegacyDatabase, to_ms
 from nexo.store.legacy.users import LegacyUsers, clean
 
 CONVERSATION_COLUMNS = (
@@ -71,6 +71,7 @@ WEIGHT = 50_000  # messages of the conversations that are finished in one transa
 CHATS_MAX = 500
 _ROLES = {1: Role.OWNER, 2: Role.ADMIN}
 _PENDING = 1
+JOIN_POLICY = GROUPS.columns.index("nexo_join_policy")
 CURSOR_SEQS = SINGLE_MEMBERS.columns.index("last_delivered_msg_seq")  # and that of reading behind it
 _SILENT = 2  # recv_msg_opt
 
@@ -266,11 +267,15 @@ class ConversationBuilder:
             clean(chat.group[2] if chat.group else "")[:512],
             owner.user_id if creator is None else self._users.find(creator),
             owner.user_id,
-            "approval" if self._legacy.has(REQUESTS) else "open",
+            self._join_policy(chat),
             extra,
             chat.created_at,
             chat.created_at,
         )
+
+    def _join_policy(self, chat: LegacyChat) -> str:
+        given = chat.group[JOIN_POLICY] if chat.group else None
+        return str(given) if given else "approval" if self._legacy.has(REQUESTS) else "open"
 
     def _request(self, chat: LegacyChat, row: Row) -> Row:
         user_id, message, created_at = row

@@ -53,7 +53,7 @@ COLUMNS = (
 MENTION_COLUMNS = ("conv", "user_id", "seq", "sender_id")
 MENTION_ALL = 3  # t_message_mention.mention_type; 1 mentions a user, 2 is a reply to one
 ID_MAX = (1 << 63) - 1
-MSG_SEQ = MESSAGES.columns.index("msg_seq")
+MSG_SEQ, EXTRA = (MESSAGES.columns.index(name) for name in ("msg_seq", "nexo_extra"))
 _SINGLE, _GROUP = 1, 2  # t_message.chat_type
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
@@ -148,7 +148,8 @@ class Converter:
             msg_type, content, _ = _content(row[7], row[4])
             named = self._mentioned.get(row[0], ())
             client_msg_id = self._client_id(row)
-            digest = request_hash(chat.name, msg_type, content, named, None, None)
+            extra = row[EXTRA]
+            digest = request_hash(chat.name, msg_type, content, named, None, extra)
             status, recalled_at, recall_seq = 0, None, None
             if self._is_recalled(row):
                 chat.recalled += 1
@@ -157,7 +158,7 @@ class Converter:
                 messages.append(self._event(chat, row[0], sender, seq, recall_seq, recalled_at, first_event_id))
                 content = blank_content(msg_type)
             shown = _encode(named).decode() if named and not status else None
-            content_values = (client_msg_id, msg_type, content, digest, None, shown, None)
+            content_values = (client_msg_id, msg_type, content, digest, None, shown, None if status else extra)
             messages.append(
                 (row[0], chat.conv, seq, sender, *content_values, status, recalled_at, recall_seq, send_at, seq)
             )

@@ -36,7 +36,7 @@ SINGLE_MEMBERS = LegacyTable(
     ("single_chat_id", "user_id", "last_delivered_msg_id", "last_read_msg_id"),
     ("role", "join_at", "mute_until", "speak_mute_until", "last_delivered_msg_seq", "last_read_msg_seq"),
 )
-GROUPS = LegacyTable("t_group", ("id",), ("name", "avatar_url", "created_by", "created_at"))
+GROUPS = LegacyTable("t_group", ("id",), ("name", "avatar_url", "created_by", "created_at", "nexo_join_policy"))
 GROUP_MEMBERS = LegacyTable(
     "t_group_member",
     ("group_id", "user_id", "last_delivered_msg_id", "last_read_msg_id"),
@@ -45,7 +45,7 @@ GROUP_MEMBERS = LegacyTable(
 MESSAGES = LegacyTable(
     "t_message",
     ("id", "single_chat_id", "group_id", "from_user_id", "content"),
-    ("to_user_id", "chat_type", "msg_type", "status", "client_msg_id", "created_at", "msg_seq"),
+    ("to_user_id", "chat_type", "msg_type", "status", "client_msg_id", "created_at", "msg_seq", "nexo_extra"),
 )
 MENTIONS = LegacyTable("t_message_mention", ("message_id", "mentioned_user_id"), ("mention_type",), may_be_missing=True)
 REQUESTS = LegacyTable(

@@ -19,6 +19,7 @@ from nexo.ids import AT_ALL
 
 TEXT, PICTURE, SOUND, VIDEO, FILE, AT_TEXT, MERGED, CARD, LOCATION, CUSTOM = range(101, 111)
 TYPING, QUOTE, FACE, ADVANCED_TEXT = 113, 114, 115, 117
+FIRST_NOTIFICATION = 1000  # such types are made by the server: recalls, changes of groups, receipts
 AT_ALL_TAG = "AtAllTag"
 _SINGLE, _GROUP = 1, 3
 _KEPT_TEXTS = {"ex": "x", "attachedInfo": "a", "senderNickname": "n", "senderFaceURL": "f"}
@@ -40,9 +41,12 @@ def _bad(reason: str) -> NexoError:
     return NexoError("bad_content", reason)
 
 
-def send_of(data: dict[str, Any]) -> Send:
-    """Returns the command of a message that a client sends."""
+def send_of(data: dict[str, Any], own_files: bool = True) -> Send:
+    """Returns the command of a message that a client sends. Without `own_files` no address is that of a file of this
+    server."""
     kind = data["contentType"]
+    if kind >= FIRST_NOTIFICATION:
+        raise _bad("A client sends no notifications")
     try:
         content = _decode(data["content"])
     except (msgspec.DecodeError, ValueError, RecursionError):
@@ -71,7 +75,7 @@ def send_of(data: dict[str, Any]) -> Send:
         if content:
             kept["c"] = content
     elif kind in _MEDIA:
-        msg_type, shown = int(_MEDIA[kind]), _media(kind, content)
+        msg_type, shown = int(_MEDIA[kind]), _media(kind, content, own_files)
         kept["c"] = content
     elif kind == CUSTOM:
         msg_type, shown = int(MsgType.CUSTOM), content
@@ -117,7 +121,7 @@ def _number(value: object) -> int | None:
     return value if type(value) is int and 0 <= value < 1 << 53 else None
 
 
-def _media(kind: int, content: dict[str, Any]) -> dict[str, Any]:
+def _media(kind: int, content: dict[str, Any], own_files: bool) -> dict[str, Any]:
     """Returns the content of media: a file of this server by its id, any other by its address."""
     url: Any
     if kind == PICTURE:
@@ -140,7 +144,7 @@ def _media(kind: int, content: dict[str, Any]) -> dict[str, Any]:
         shown["name"] = content["fileName"][:255]
     if not isinstance(url, str) or not url:
         raise NexoError("missing_content", "The message has no address of its file")
-    file_id = file_in(url)
+    file_id = file_in(url) if own_files else ""
     if file_id:
         return {"file_id": file_id}
     shown["url"] = url

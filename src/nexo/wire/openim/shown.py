@@ -69,7 +69,8 @@ def kept_of(message: Message) -> Kept | None:
     if message.extra is None or not message.extra.startswith('{"openim":'):
         return None
     try:
-        return _decode_extra(message.extra).openim
+        kept = _decode_extra(message.extra).openim
+        return kept if kept.t < form.FIRST_NOTIFICATION else None
     except msgspec.DecodeError:
         return None  # of another client, which calls something of its own so
 
