@@ -60,12 +60,17 @@ class Connection(asyncio.Protocol):
         self._buffer = b""
         self._out: list[bytes] | None = None
         self._in_head = True
-        self.on_frame: Callable[[bytes], None] = lambda payload: None
-        self.opened = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        self.opened, self.greeted = loop.create_future(), loop.create_future()
+        self.on_frame: Callable[[bytes], None] = self._greet
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self.transport.write(self._upgrade)
+
+    def _greet(self, payload: bytes) -> None:
+        if not self.greeted.done():
+            self.greeted.set_result(None)
 
     def connection_lost(self, error: Exception | None) -> None:
         if not self.opened.done():
@@ -233,12 +238,10 @@ async def connect(address: ServerAddress, speech: Speech, user_id: str, token: s
     upgrade = speech.upgrade(address, user_id, token)
     _, made = await loop.create_connection(lambda: Connection(upgrade, speech.opcode), address.host, address.port)
     await made.opened
-    signed_in = loop.create_future()
-    made.on_frame = lambda payload: None if signed_in.done() else signed_in.set_result(payload)
     hello = speech.hello(token)
     if hello is not None:
         made.send(hello)
-    await signed_in
+    await made.greeted
     return made
 
 
@@ -297,6 +300,7 @@ def main() -> None:
             with own_server(cores={cores[0]}) as server:
                 work = measure(kind, server.url, server.pid, args.pairs, args.window, args.seconds)
                 found[kind].append(uvloop.run(work))
+                sys.stderr.write(f"{kind}: {found[kind][-1][0]:,.0f}/s, {found[kind][-1][1]:,.0f} per CPU-s\n")
                 if args.check and (wrong := server.check_store()):
                     raise SystemExit(f"{kind}: {wrong}")
     shown: dict[str, Any] = {

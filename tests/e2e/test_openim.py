@@ -3,42 +3,16 @@
 from __future__ import annotations
 
 import json
-import secrets
 from typing import Any
 
 import httpx
 import pytest
 
-from harness.chat import PASSWORD, Person, World, world
-from harness.openim import OpenimClient, OpenimRefusal, openim_client
+from harness.chat import world
+from harness.openim import OpenimRefusal, chat_of, host, openim_client, people
 from harness.server_process import ServerProcess
 
 KINDS = ("js", "go")
-
-
-def host(server: ServerProcess) -> str:
-    return f"127.0.0.1:{server.port}"
-
-
-def chat_of(first: str, second: str) -> str:
-    return f"si_{min(first, second)}_{max(first, second)}"
-
-
-async def people(here: World, *names: str) -> list[Person]:
-    """New users who have signed in. The Go core wants ids without dots."""
-    made = []
-    for name in names:
-        person = Person(here, f"{name}_{secrets.token_hex(5)}")
-        await here.call("POST", "/user/register", json={"user_id": person.user_id, "password": PASSWORD})
-        person.tokens = await person.log_in()
-        made.append(person)
-    return made
-
-
-async def unread(client: OpenimClient, conversation: str) -> int:
-    listed = await client.call("getConversationListSplit", {"offset": 0, "count": 50})
-    count: int = next(one["unreadCount"] for one in listed if one["conversationID"] == conversation)
-    return count
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -55,7 +29,7 @@ async def test_two_users_of_an_sdk_chat_read_recall_and_meet_in_a_group(server: 
             assert received["clientMsgID"] == sent["clientMsgID"]
             await second.call("sendText", {"text": "hi back", "recvID": ann.user_id})
             await first.message("hi back")
-            assert await unread(second, chat) == 1
+            assert await second.unread(chat) == 1
             await second.call("markConversationMessageAsRead", chat)
             (receipt,) = await first.event("OnRecvC2CReadReceipt")
             assert sent["clientMsgID"] in receipt["msgIDList"]
@@ -72,7 +46,7 @@ async def test_two_users_of_an_sdk_chat_read_recall_and_meet_in_a_group(server: 
             await second.event("OnJoinedGroupAdded", lambda data: data["groupID"] == group)
             await first.call("sendText", {"text": "to the group", "groupID": group})
             assert (await second.message("to the group"))["seq"] == 1
-            assert await unread(second, f"sg_{group}") == 1
+            assert await second.unread(f"sg_{group}") == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -85,7 +59,7 @@ async def test_an_sdk_and_the_envelope_dialect_are_one_chat(server: ServerProces
             await ann.say(ben, f"missed {number}")
         async with openim_client(kind, host(server), me.user_id, me.tokens.access) as client:
             assert await client.history(chat) == ["missed 0", "missed 1", "missed 2"]
-            assert await unread(client, chat) == 3
+            assert await client.unread(chat) == 3
             await client.call("sendText", {"text": "from an SDK", "recvID": peer})
             got = await ann.expect("SINGLE_CHAT", body="from an SDK")
             reply = await ann.say(ben, "a reply", msgType=7, replyToServerMsgId=got["serverMsgId"])
