@@ -105,14 +105,14 @@ class OpenimClient:
                 self.events.append(found)
                 self._news.notify_all()
 
-    async def call(self, name: str, *args: Any) -> Any:
+    async def call(self, name: str, *args: Any, patience_s: float = 0.0) -> Any:
         """Returns the answer of the SDK, or raises OpenimRefusal."""
         assert self._process.stdin is not None
         self._count += 1
         asked = self._asked[self._count] = asyncio.get_running_loop().create_future()
         line = json.dumps({"id": self._count, "call": name, "args": args})
         self._process.stdin.write(line.encode() + b"\n")
-        answer = await asyncio.wait_for(asked, self._patience_s)
+        answer = await asyncio.wait_for(asked, patience_s or self._patience_s)
         if "error" in answer:
             raise OpenimRefusal(name, answer["error"])
         return answer["data"]
@@ -152,7 +152,7 @@ class OpenimClient:
         return [text_of(message) for message in await self._history(conversation)]
 
     async def _history(self, conversation: str) -> list[dict[str, Any]]:
-        asked = {"conversationID": conversation, "count": 50, "startClientMsgID": "", "lastMinSeq": 0, "viewType": 0}
+        asked = {"conversationID": conversation, "count": 500, "startClientMsgID": "", "lastMinSeq": 0, "viewType": 0}
         found: dict[str, list[dict[str, Any]]] = await self.call("getAdvancedHistoryMessageList", asked)
         return found["messageList"]
 
@@ -185,6 +185,14 @@ class OpenimClient:
         url = (await self.call("uploadText", {"name": name, "text": data.decode()}))["url"]
         file = {"filePath": "", "fileName": name, "uuid": "u", "sourceUrl": url, "fileSize": len(data)}
         await self.call("sendCreated", {"create": "createFileMessageByURL", "argument": file, "recvID": recv_id})
+
+    def count(self, name: str) -> int:
+        return sum(one["event"] == name for one in self.events)
+
+    async def until_count(self, name: str, count: int) -> None:
+        """Returns when so many events of this name are there."""
+        async with asyncio.timeout(2 * self._patience_s), self._news:
+            await self._news.wait_for(lambda: self.count(name) >= count)
 
     def forget(self) -> None:
         """Leave the events so far out of what `event` looks at."""

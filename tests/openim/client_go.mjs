@@ -28,6 +28,11 @@ new Main(library, {
   isDestroyed: () => false,
 });
 
+const checked = (answer) => {
+  if (answer?.errCode) throw answer;
+  return answer;
+};
+
 const own = {
   async login({ dataDir, logLevel = 1, ...account }) {
     await invoke("initSDK", {
@@ -39,6 +44,22 @@ const own = {
   async sendText({ text, recvID = "", groupID = "" }) {
     const { data: message } = await invoke("createTextMessage", text);
     return invoke("sendMessage", { recvID, groupID, message });
+  },
+  // one message after another; what is refused is sent again as it is, until it is taken
+  async sendMany({ prefix, count, recvID = "", groupID = "" }) {
+    for (let number = 0; number < count; number++) {
+      const { data: message } = await invoke("createTextMessage", `${prefix}${number}`);
+      for (;;) {
+        try {
+          await checked(await invoke("sendMessage", { recvID, groupID, message }));
+          break;
+        } catch {
+          await new Promise((resolve) => setTimeout(resolve, 300));
+        }
+      }
+      say({ event: "Saved", data: { text: `${prefix}${number}`, clientMsgID: message.clientMsgID } });
+    }
+    return { data: count };
   },
   async sendCreated({ create, argument, recvID = "", groupID = "" }) {
     const { data: message } = await invoke(create, argument);

@@ -22,6 +22,22 @@ const own = {
     const { data: message } = await sdk[create](argument);
     return sdk.sendMessageNotOss({ recvID, groupID, message });
   },
+  // one message after another; what is refused is sent again as it is, until it is taken
+  async sendMany({ prefix, count, recvID = "", groupID = "" }) {
+    for (let number = 0; number < count; number++) {
+      const { data: message } = await sdk.createTextMessage(`${prefix}${number}`);
+      for (;;) {
+        try {
+          await sdk.sendMessage({ recvID, groupID, message });
+          break;
+        } catch {
+          await new Promise((resolve) => setTimeout(resolve, 300));
+        }
+      }
+      say({ event: "Saved", data: { text: `${prefix}${number}`, clientMsgID: message.clientMsgID } });
+    }
+    return { data: count };
+  },
   async uploadText({ name, text }) {
     return sdk.uploadFile({ file: new File([text], name) });
   },
