@@ -23,7 +23,15 @@ from nexo.metrics.families import FAMILIES
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "nexo"
 PAGE = ROOT / "docs" / "operate.md"
-NO_SERVER = ("bench/", "cli/", "store/transfer/", "store/legacy/", "store/migrations/", "supervisor.py")
+NO_SERVER = (
+    "bench/",
+    "cli/",
+    "store/transfer/",
+    "openim/export/",
+    "store/legacy/",
+    "store/migrations/",
+    "supervisor.py",
+)
 CONTAINERS = {
     "dict",
     "list",
@@ -105,6 +113,7 @@ FILLED_ONCE = {
             "metrics.two_phase.AcceptMeter.fates",
             "metrics.two_phase.SaveMeter.failures",
             "openim.notices.OpenimNotices._results",
+            "wire.openim.protobuf.Table.by_key",
             "outgoing.http2_client.tls_h2",
             "outgoing.http_client.tls",
             "store.engines.mysql.sql.percent",

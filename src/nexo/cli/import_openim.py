@@ -12,8 +12,8 @@ from nexo.cli.copy_store import Restart
 from nexo.cli.import_legacy import TargetUrl, print_report, read_renames
 from nexo.cli.output import Json, print_json
 from nexo.cli.transfer import EXIT_DIFFERENT, parse_url, run_transfer, shown
-from nexo.config import StoreUrl
-from nexo.openim.export.staging import RECALLED, stage
+from nexo.openim.export.staging import RECALLED, check_export, digest_of, fill
+from nexo.store.engines.sqlite.import_tables import made_tables, url_of
 from nexo.store.legacy.importer import ImportOptions, import_legacy
 from nexo.store.transfer.copy import BATCH_ROWS
 
@@ -52,10 +52,10 @@ def import_(
     """
     target_url = parse_url(target, "--to")
     begun = time.monotonic()
+    check_export(source)
     work.parent.mkdir(parents=True, exist_ok=True)
     with shown() as progress:
-        notes = stage(source, work, progress)
-        tables = StoreUrl(engine="sqlite", path=work)
+        notes = made_tables(work, digest_of(source), lambda tables: fill(source, tables, progress))
         options = ImportOptions(
             recalled_status=RECALLED,
             renames=read_renames(rename),
@@ -65,7 +65,7 @@ def import_(
             kind="import-openim",
             notes=notes,
         )
-        done = run_transfer(import_legacy(tables, target_url, report, options, progress), target_url)
+        done = run_transfer(import_legacy(url_of(work), target_url, report, options, progress), target_url)
     seconds = round(time.monotonic() - begun, 1)
     if done.good:
         work.unlink(missing_ok=True)  # it holds messages

@@ -8,12 +8,10 @@ file is made again unless it is complete and of the same export, so that a run w
 from __future__ import annotations
 
 import hashlib
-import os
-import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -35,38 +33,13 @@ _encode = msgspec.json.encode
 
 Progress = Callable[[str, int, int], None]
 
-_TABLES = """
-CREATE TABLE t_user (id TEXT PRIMARY KEY, nickname TEXT, avatar_url TEXT, created_at INTEGER);
-CREATE TABLE t_single_chat (id TEXT PRIMARY KEY, user1_id TEXT, user2_id TEXT, created_at INTEGER);
-CREATE TABLE t_single_chat_member (single_chat_id TEXT, user_id TEXT, last_delivered_msg_id INTEGER,
-  last_read_msg_id INTEGER, mute_until INTEGER, last_delivered_msg_seq INTEGER, last_read_msg_seq INTEGER,
-  PRIMARY KEY (single_chat_id, user_id));
-CREATE TABLE t_group (id TEXT PRIMARY KEY, name TEXT, avatar_url TEXT, created_by TEXT, created_at INTEGER,
-  nexo_join_policy TEXT);
-CREATE TABLE t_group_member (group_id TEXT, user_id TEXT, last_delivered_msg_id INTEGER, last_read_msg_id INTEGER,
-  role INTEGER, join_at INTEGER, mute_until INTEGER, speak_mute_until INTEGER, last_delivered_msg_seq INTEGER,
-  last_read_msg_seq INTEGER, PRIMARY KEY (group_id, user_id));
-CREATE TABLE found (conv TEXT, seq INTEGER, at INTEGER, from_id TEXT, to_id TEXT, group_id TEXT, msg_type INTEGER,
-  content TEXT, status INTEGER, client_msg_id TEXT, extra TEXT, mentions TEXT, PRIMARY KEY (conv, seq)) WITHOUT ROWID;
-CREATE TABLE notes (kind TEXT, place TEXT, count INTEGER);
-CREATE TABLE made_of (digest TEXT);
-"""
-_NUMBER = """
-CREATE TABLE t_message (id INTEGER PRIMARY KEY, single_chat_id TEXT, group_id TEXT, from_user_id TEXT, content TEXT,
-  to_user_id TEXT, chat_type INTEGER, msg_type INTEGER, status INTEGER, client_msg_id TEXT, created_at INTEGER,
-  msg_seq INTEGER, nexo_extra TEXT);
-CREATE TABLE t_message_mention (message_id INTEGER, mentioned_user_id TEXT, mention_type INTEGER);
-CREATE TABLE numbered AS SELECT row_number() OVER (ORDER BY placed_at, conv, seq) AS id, conv, seq FROM
-  (SELECT conv, seq, max(at) OVER (PARTITION BY conv ORDER BY seq) AS placed_at FROM found);
-CREATE INDEX numbered_by_id ON numbered (id);
-INSERT INTO t_message SELECT n.id, CASE WHEN f.group_id IS NULL THEN f.conv END, f.group_id, f.from_id, f.content,
-  f.to_id, CASE WHEN f.group_id IS NULL THEN 1 ELSE 2 END, f.msg_type, f.status, f.client_msg_id, f.at, f.seq, f.extra
-  FROM numbered n JOIN found f ON f.conv=n.conv AND f.seq=n.seq ORDER BY n.id;
-INSERT INTO t_message_mention SELECT n.id, j.value, CASE WHEN j.value='AtAllTag' THEN 3 ELSE 1 END
-  FROM numbered n JOIN found f ON f.conv=n.conv AND f.seq=n.seq, json_each(f.mentions) j WHERE f.mentions IS NOT NULL;
-DROP TABLE numbered;
-DROP TABLE found;
-"""
+
+class Tables(Protocol):
+    """The tables to fill: `store.engines.sqlite.import_tables`. Of two rows with one key the first counts."""
+
+    def add(self, table: str, *values: Any) -> bool: ...
+    def silence(self, conversation: str, group_id: str, user_id: str, until: int) -> None: ...
+    def read(self, conversation: str, group_id: str, user_id: str, seq: int) -> None: ...
 
 
 def digest_of(folder: Path) -> str:
@@ -80,52 +53,23 @@ def digest_of(folder: Path) -> str:
     return found.hexdigest()
 
 
-def stage(folder: Path, target: Path, progress: Progress) -> list[tuple[str, str, int]]:
-    """Make the file of t_* tables, or find it complete. Returns what does not come along: kind, place, count."""
+def check_export(folder: Path) -> None:
     for name in ("user", "msg"):
         if find(folder, name) is None:
             raise StartupError(f"there is no {name}.bson or {name}.json in {folder}: is this the export of OpenIM?")
-    digest = digest_of(folder)
-    if target.exists():
-        notes = _complete(target, digest)
-        if notes is not None:
-            return notes
-        target.unlink()
-    half = target.with_name(target.name + ".half")
-    half.unlink(missing_ok=True)
-    os.close(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))  # it holds messages
-    database = sqlite3.connect(half, isolation_level=None)
-    try:
-        database.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;" + _TABLES)
-        staging = _Staging(database, folder, progress)
-        database.execute("BEGIN")
-        staging.run()
-        database.execute("COMMIT")
-        database.executescript(_NUMBER)
-        notes = sorted((kind, place, count) for (kind, place), count in staging.notes.items())
-        database.executemany("INSERT INTO notes VALUES (?,?,?)", notes)
-        database.execute("INSERT INTO made_of VALUES (?)", (digest,))
-    finally:
-        database.close()
-    half.rename(target)
-    return notes
 
 
-def _complete(target: Path, digest: str) -> list[tuple[str, str, int]] | None:
-    database = sqlite3.connect(target)
-    try:
-        if database.execute("SELECT digest FROM made_of").fetchall() == [(digest,)]:
-            return [tuple(row) for row in database.execute("SELECT kind,place,count FROM notes ORDER BY 1,2")]
-    except sqlite3.DatabaseError:
-        raise StartupError(f"{target} is no file of an import: choose another one with --work") from None
-    finally:
-        database.close()
-    return None
+def fill(folder: Path, tables: Tables, progress: Progress) -> list[tuple[str, str, int]]:
+    """Fill the tables. Returns what does not come along: kind, place, count."""
+    staging = _Staging(tables, folder, progress)
+    staging.run()
+    return sorted((kind, place, count) for (kind, place), count in staging.notes.items())
 
 
 class _Staging:
-    def __init__(self, database: sqlite3.Connection, folder: Path, progress: Progress) -> None:
-        self._database = database
+    def __init__(self, tables: Tables, folder: Path, progress: Progress) -> None:
+        self._tables = tables
+        self._add = tables.add
         self._folder = folder
         self._progress = progress
         self._dismissed: set[str] = set()
@@ -143,11 +87,6 @@ class _Staging:
             count = sum(1 for _ in documents(self._folder, name))
             if count:
                 self.notes["table_not_imported", name] += count
-
-    def _add(self, table: str, *values: Any) -> bool:
-        """Returns whether the row is new; of two rows with one key the first counts."""
-        marks = ",".join("?" * len(values))
-        return self._database.execute(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", values).rowcount > 0
 
     def _user(self, found: dict[str, Any]) -> None:
         shown = _text(found, "nickname"), _text(found, "face_url"), _number(found, "create_time")
@@ -183,15 +122,8 @@ class _Staging:
             if owner and peer and owner != peer:
                 self._pair(name, owner, peer)
                 self._add("t_single_chat_member", name, owner, 0, 0, silent, 0, 0)
-                if silent:
-                    where = "WHERE single_chat_id=? AND user_id=?"
-                    self._database.execute(
-                        f"UPDATE t_single_chat_member SET mute_until=? {where}", (silent, name, owner)
-                    )
-        elif kind == _GROUP and silent:
-            where = "WHERE group_id=? AND user_id=?"
-            group_id = _text(found, "group_id")
-            self._database.execute(f"UPDATE t_group_member SET mute_until=? {where}", (silent, group_id, owner))
+        if silent:
+            self._tables.silence(name, _text(found, "group_id") if kind == _GROUP else "", owner, silent)
 
     def _pair(self, name: str, one: str, other: str) -> None:
         if name not in self._pairs:
@@ -205,13 +137,7 @@ class _Staging:
         name, user_id, read = _text(found, "conversation_id"), _text(found, "user_id"), _number(found, "read_seq")
         if _number(found, "min_seq") > 1:
             self.notes["clearing_left_out", "seq_user.min_seq"] += 1
-        table, key = "t_single_chat_member", "single_chat_id"
-        if name.startswith("sg_"):
-            table, key, name = "t_group_member", "group_id", name[3:]
-        self._database.execute(
-            f"UPDATE {table} SET last_delivered_msg_seq=?,last_read_msg_seq=? WHERE {key}=? AND user_id=?",
-            (read, read, name, user_id),
-        )
+        self._tables.read(name, name[3:] if name.startswith("sg_") else "", user_id, read)
 
     def _msg(self, found: dict[str, Any]) -> None:
         conversation = _text(found, "doc_id").rpartition(":")[0]

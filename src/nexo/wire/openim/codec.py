@@ -46,7 +46,7 @@ ECHO_S = 0.1  # a JavaScript client knows its own send some milliseconds after t
 SPANS_MAX = 500
 SUBSCRIBED_MAX = 100
 RECENT_MAX = 1024
-# Messages of the last batches as frames carry them: the sender's copy and that of the others follow one another.
+# Messages of the last batches as frames carry them: the copy for the sender and that for receivers follow each other.
 _recent: dict[tuple[int, str], bytes] = {}
 _operations = itertools.count(1)
 _KICKED = frozenset(("kicked", "replaced", "session_invalid", "user_disabled"))

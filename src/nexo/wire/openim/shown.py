@@ -33,7 +33,7 @@ def no_names(user_id: str) -> tuple[str, str]:
     return user_id, ""
 
 
-class OfflinePush(Struct, omit_defaults=True):
+class PushHint(Struct, omit_defaults=True):
     title: str = ""
     desc: str = ""
     ex: str = ""
@@ -53,7 +53,7 @@ class Kept(Struct):
     n: str = ""  # senderNickname
     f: str = ""  # senderFaceURL
     o: list[str] = []  # options that are off
-    op: OfflinePush | None = None
+    op: PushHint | None = None
     c: dict[str, Any] = {}  # the rest of the content
 
 
