@@ -38,3 +38,13 @@ async def test_a_list_answers_with_what_has_changed(core_url: str) -> None:
         after = await store.follow("ann", "friends", now, first.version, first.version_id)
         assert (after.inserted, after.updated, after.deleted) == (["dan"], ["ben"], ["cid"])
         assert (await store.follow("ann", "friends", now, first.version, "another")).full
+
+
+async def test_a_repeated_send_has_the_number_of_the_first(core_url: str) -> None:
+    async with open_test_core(core_url, ("ann", "ben")) as core:
+        await say(core, "ann", "ben", "before")
+        first = await say(core, "ann", "ben", "again", client_msg_id="the-same")
+        await core.conversations.recall("ann", first.server_msg_id)
+        await say(core, "ben", "ann", "after")
+        repeated = await say(core, "ann", "ben", "again", client_msg_id="the-same")
+        assert (repeated.server_msg_id, repeated.number) == (first.server_msg_id, 2)

@@ -65,7 +65,7 @@ async def test_a_group_of_both(server: ServerProcess, kind: str) -> None:
             await client.call("markConversationMessageAsRead", f"sg_{group}")
             assert await client.unread(f"sg_{group}") == 0
             read = await ben.get("/msg/receipts", server_msg_id=sent["serverMsgID"])
-            assert [one["user_id"] for one in read["read"]] == [ben.user_id]
+            assert read["read"] == [ben.user_id]
             await client.call("inviteUserToGroup", {"groupID": group, "userIDList": [cid.user_id], "reason": ""})
             assert group in [one["group_id"] for one in (await cid.get("/group/list"))["groups"]]
             await client.call("kickGroupMember", {"groupID": group, "userIDList": [cid.user_id], "reason": ""})
@@ -92,6 +92,8 @@ async def test_a_group_that_a_nexo_user_runs(server: ServerProcess, kind: str) -
         async with openim_client(kind, host(server), ann.user_id, ann.tokens.access) as client:
             group = await ben.found_group(ann, cid, name="run by Nexo")
             await client.event("OnJoinedGroupAdded", lambda data: data["groupID"] == group)
+            listed = await client.call("getGroupMemberList", {"groupID": group, "filter": 0, "offset": 0, "count": 50})
+            assert {one["userID"] for one in listed} == {ann.user_id, ben.user_id, cid.user_id}
             await ben.post("/group/mute", group_id=group, user_id=ann.user_id, duration_s=60)
             await client.event("OnGroupMemberInfoChanged", lambda data: data["userID"] == ann.user_id)
             with pytest.raises(OpenimRefusal) as muted:
@@ -138,7 +140,8 @@ async def test_settings_deletion_presence_and_typing(server: ServerProcess, kind
             both = (await ben.get("/msg/pull", conversation_id=own_name, begin_seq=1))["messages"]
             assert gone["server_msg_id"] in [one["server_msg_id"] for one in both]
             await ann.post("/msg/delete", server_msg_ids=[kept["server_msg_id"]])
-            await until(lambda: client.history_is(chat, []))
+            if kind == "go":  # the other one keeps what it has shown until it is started again
+                await until(lambda: client.history_is(chat, []))
             await client.call("subscribeUsersStatus", [ben.user_id])
             await talker.close()
             await client.event(
@@ -154,6 +157,8 @@ async def test_settings_deletion_presence_and_typing(server: ServerProcess, kind
             await client.event("OnConversationUserInputStatusChanged", lambda data: data["userID"] == ben.user_id)
             await client.call("changeInputStates", {"conversationID": chat, "focus": True})
             await talker.expect("TYPING")
+        async with openim_client(kind, host(server), ann.user_id, ann.tokens.access) as anew:
+            assert await anew.history(chat) == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -191,8 +196,8 @@ async def test_several_devices_of_one_user(server: ServerProcess) -> None:
                 await device.message("to all devices")
             sent = await web.call("sendText", {"text": "from the web", "recvID": ben.user_id})
             await desk.message("from the web")
-            await desk.call("markConversationMessageAsRead", chat)
-            await until(lambda: web.unread_is(chat, 0))
+            await web.call("markConversationMessageAsRead", chat)
+            await until(lambda: desk.unread_is(chat, 0))
             await desk.call("revokeMessage", {"conversationID": chat, "clientMsgID": sent["clientMsgID"]})
             await web.event("OnNewRecvMessageRevoked", lambda data: data["clientMsgID"] == sent["clientMsgID"])
             third = await ann.log_in(platform_id=5, device_id="new")
@@ -235,7 +240,14 @@ async def test_bodies_that_no_client_sends_are_refused(server: ServerProcess) ->
         (ann,) = await people(here, "ann")
         headers = {"token": ann.tokens.access}
         for path in ("/user/get_users_info", "/msg/delete_msgs", "/group/create_group", "/friend/add_friend"):
-            for body in (b"", b"[]", b"{", b'{"userIDs":7,"seqs":"x","conversationID":[]}', b"\xff", b"[" * 5000):
+            for body in (
+                b"[]",
+                b"{",
+                b"7",
+                b"\xff",
+                b"[" * 5000,
+                b'{"userIDs":7,"seqs":"x","groupInfo":{"groupName":[]}}',
+            ):
                 answer = await here.http.post(f"{server.address}/openim{path}", content=body, headers=headers)
                 assert answer.status_code == 200
-                assert json.loads(answer.content)["errCode"]
+                assert json.loads(answer.content)["errCode"] in (1001, 1004, 1101), (path, body, answer.content)

@@ -208,7 +208,9 @@ async def create_group(call: Call) -> Any:
 
 def _text(found: dict[str, Any], name: str) -> str:
     value = plain(found.get(name))
-    return value if isinstance(value, str) else ""
+    if value is not None and not isinstance(value, str):
+        raise NexoError("bad_request", f"{name} is a text")
+    return value or ""
 
 
 async def set_group_info(call: Call) -> Any:
