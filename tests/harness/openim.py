@@ -165,9 +165,6 @@ class OpenimClient:
         count: int = (await self.conversation(name))["unreadCount"]
         return count
 
-    async def unread_is(self, name: str, count: int) -> bool:
-        return await self.unread(name) == count
-
     async def history_is(self, name: str, texts: list[str]) -> bool:
         return await self.history(name) == texts
 
@@ -185,14 +182,6 @@ class OpenimClient:
         url = (await self.call("uploadText", {"name": name, "text": data.decode()}))["url"]
         file = {"filePath": "", "fileName": name, "uuid": "u", "sourceUrl": url, "fileSize": len(data)}
         await self.call("sendCreated", {"create": "createFileMessageByURL", "argument": file, "recvID": recv_id})
-
-    def count(self, name: str) -> int:
-        return sum(one["event"] == name for one in self.events)
-
-    async def until_count(self, name: str, count: int) -> None:
-        """Returns when so many events of this name are there."""
-        async with asyncio.timeout(2 * self._patience_s), self._news:
-            await self._news.wait_for(lambda: self.count(name) >= count)
 
     def forget(self) -> None:
         """Leave the events so far out of what `event` looks at."""

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import msgspec
 
@@ -33,7 +33,7 @@ def documents(folder: Path, name: str) -> Iterator[dict[str, Any]]:
     if path is None:
         return
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        with cast(IO[bytes], gzip.open(path) if path.suffix == ".gz" else path.open("rb")) as file:
             yield from _bson(file) if ".bson" in path.name else _lines(file)
     except (OSError, EOFError, ValueError, struct.error, IndexError, msgspec.DecodeError, RecursionError) as error:
         raise StartupError(f"the export {path} cannot be read: {error}") from error
