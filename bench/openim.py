@@ -30,7 +30,7 @@ from urllib.parse import urlencode
 import msgspec
 import uvloop
 
-from nexo.bench.calls import HttpCaller
+from nexo.bench.api_requests import HttpCaller
 from nexo.bench.http import ServerAddress
 from nexo.bench.processes import usage_of
 from nexo.bench.server import own_server
