@@ -45,6 +45,11 @@ async def test_a_call_goes_on_when_the_instance_of_its_caller_is_killed_while_it
         try:
             await callee.send({"type": "CALL_ACCEPT", "callId": call_id, "sdp": ANSWER})
             await callee.send({"type": "CALL_ICE", "callId": call_id, "candidate": "candidate:1"})
+
+            async def is_answered() -> bool:
+                return bool((await ben.get("/call/list"))["calls"][0]["answered_at"])
+
+            await until(is_answered)  # while the caller is away
             caller = await moved(ann, second).connect()
             await caller.expect("CALL_ACCEPT", callId=call_id, sdp=ANSWER)
             await caller.send({"type": "CALL_END", "callId": call_id})
