@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from typing import Any
+
+import pytest
 
 from harness.core import found_group, look, open_test_core, say
 from harness.searching import open_search, random_question, random_text
 from nexo.core.journal import Place
-from nexo.core.search_index import IndexStep
+from nexo.core.search_index import IndexStep, SearchFilter
+from nexo.core.search_query import parse_question
 from nexo.core.search_text import MediaKind
 from nexo.ids import single_conversation_id
+from nexo.search import searching
 from nexo.service.forwarding import ForwardTarget
 
 USERS = ("ann", "bob", "cid", "dot")
@@ -88,6 +93,51 @@ async def test_what_is_recalled_is_gone_from_the_index_too(core_url: str) -> Non
         await search.indexer.catch_up()
         assert (await search.index.state()).entries == 1
         assert await search.find("bob", "gone") == []
+
+
+async def test_texts_that_are_slow_to_compare_end_a_page_and_let_other_work_run(
+    core_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = 0
+    at_compare: list[int] = []
+    now = 0.0
+
+    class SlowClock:
+        @staticmethod
+        def perf_counter() -> float:
+            return now
+
+    compare = searching._hit
+
+    def slow_compare(*given: Any) -> Any:
+        nonlocal now
+        now += 0.1
+        at_compare.append(turns)
+        return compare(*given)
+
+    async def other_work() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with open_test_core(core_url, USERS) as core, open_search(core) as search:
+        sent = [(await say(core, "ann", "bob", f"slow {number}")).seq for number in range(10)]
+        await search.indexer.catch_up()
+        monkeypatch.setattr(searching, "time", SlowClock)
+        monkeypatch.setattr(searching, "_hit", slow_compare)
+        other = asyncio.create_task(other_work())
+        found: list[int] = []
+        cursor: str | None = None
+        pages = 0
+        while cursor != "":
+            page = await search.searching.search("bob", parse_question("slow"), SearchFilter(), None, 100, cursor)
+            found += [hit.message.seq for hit in page.hits]
+            cursor, pages = page.next_cursor, pages + 1
+        other.cancel()
+        assert found == sent[::-1]
+        assert pages >= 3  # three texts are over the time of one request
+        assert len(set(at_compare)) == len(at_compare)
 
 
 async def test_filters_choose_by_sender_type_and_time(core_url: str) -> None:

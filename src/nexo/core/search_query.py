@@ -8,16 +8,19 @@ exactly. The index only names candidates: `Question.matches` decides.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from nexo.core.search_words import (
+    NO_WORD_BEFORE,
+    NO_WORD_BEHIND,
     TERM_MAX_CHARS,
     Token,
     fold,
-    folded_places,
     is_word_char,
     pairs_of,
+    places_until,
     tokens,
 )
 from nexo.errors import NexoError
@@ -47,18 +50,26 @@ class Snippet(NamedTuple):
 
 
 class _Part(NamedTuple):
+    # What may stand around a word is a part of the pattern: a text can have thousands of places that are none, and a
+    # step of Python for each of them would block everything else.
     pattern: re.Pattern[str]
-    starts_word: bool  # no letter may stand before it
-    ends_word: bool  # nor behind it
 
-    def places(self, folded: str) -> Iterator[Range]:
-        for found in self.pattern.finditer(folded):
-            start, end = found.span()
-            if self.starts_word and start and is_word_char(folded[start - 1]):
-                continue
-            if self.ends_word and end < len(folded) and is_word_char(folded[end]):
-                continue
-            yield start, end
+    def first(self, folded: str) -> int | None:
+        found = self.pattern.search(folded)
+        return None if found is None else found.start()
+
+    def places(self, folded: str, begin: int, end: int) -> Iterator[Range]:
+        """Returns the places that begin in this range."""
+        spans = (found.span() for found in self.pattern.finditer(folded, begin))
+        return takewhile(lambda span: span[0] < end, spans)
+
+
+def _part(words: list[str], *, starts_word: bool, ends_word: bool) -> _Part:
+    """Returns the part that these words make, one behind the other. The text is looked for before what stands around
+    it, which is slower to compare; spaces that were passed are not tried again."""
+    first, *others = map(re.escape, words)
+    before = NO_WORD_BEFORE.format(first) if starts_word else ""
+    return _Part(re.compile(r"\s++".join((first + before, *others)) + (NO_WORD_BEHIND if ends_word else "")))
 
 
 class Question(NamedTuple):
@@ -67,34 +78,34 @@ class Question(NamedTuple):
 
     def matches(self, text: str) -> bool:
         folded = fold(text)
-        return all(next(part.places(folded), None) is not None for part in self.parts)
+        return all(part.first(folded) is not None for part in self.parts)
 
     def snippet(self, text: str) -> Snippet:
         """Returns the part of a matching text that shows why it matches."""
         folded = fold(text)
-        found = sorted(place for part in self.parts for place in part.places(folded))
-        ranges = _merged(_in_text(text, folded, found))
-        first = ranges[0][0] if ranges else 0
-        start = 0 if len(text) <= SNIPPET_CHARS else max(0, min(first - BEFORE_CHARS, len(text) - SNIPPET_CHARS))
-        end = min(len(text), start + SNIPPET_CHARS)
-        shown = [(low - start, min(high, end) - start) for low, high in ranges if start <= low < end]
-        return Snippet(text[start:end], shown)
+        begins = [place for part in self.parts if (place := part.first(folded)) is not None]
+        first = min(begins, default=0)
+        # where each character of the folded text begins in the text: as far as the snippet can reach
+        places = range(len(text) + 1) if text.isascii() else places_until(text, folded, first, SNIPPET_CHARS)
+        if not begins or not places:
+            return Snippet(text[:SNIPPET_CHARS], [])
+        shown_from = 0
+        if len(text) > SNIPPET_CHARS:
+            shown_from = max(0, min(places[first] - BEFORE_CHARS, len(text) - SNIPPET_CHARS))
+        shown_to = min(len(text), shown_from + SNIPPET_CHARS)
+        known = len(places) - 1
+        found = (place for part in self.parts for place in part.places(folded, first, known))
+        ranges = _merged([_in_text(places, low, min(high, known)) for low, high in found])
+        shown = [(low - shown_from, min(high, shown_to) - shown_from) for low, high in ranges if low < shown_to]
+        return Snippet(text[shown_from:shown_to], shown)
 
 
-def _in_text(text: str, folded: str, found: list[Range]) -> list[Range]:
-    if text.isascii():
-        return found
-    places = folded_places(text)
-    if places is None or len(places) != len(folded) + 1:
-        return []
-    ranges = []
-    for start, end in found:
-        low, high = places[start], places[end]
-        while high <= low or (end < len(folded) and places[end] == places[end - 1]):
-            end += 1  # within a character that folds to several: all of it
-            high = places[end]
-        ranges.append((low, high))
-    return ranges
+def _in_text(places: Sequence[int], start: int, end: int) -> Range:
+    low, high = places[start], places[end]
+    while end + 1 < len(places) and (high <= low or places[end] == places[end - 1]):
+        end += 1  # within a character that folds to several: all of it
+        high = places[end]
+    return low, high
 
 
 def _merged(ranges: list[Range]) -> list[Range]:
@@ -121,7 +132,7 @@ def parse_question(query: str) -> Question:
             parts.append(_exactly(piece))
         for token in words:
             if not is_quoted:
-                parts.append(_Part(re.compile(re.escape(token.text)), not token.is_run, False))
+                parts.append(_part([token.text], starts_word=not token.is_run, ends_word=False))
             lookups += _lookups(token, is_quoted)
     if not parts:
         raise NexoError("bad_query", "A question needs a letter, a digit or another character that can be searched")
@@ -132,8 +143,7 @@ def parse_question(query: str) -> Question:
 
 def _exactly(piece: str) -> _Part:
     words = piece.split()
-    pattern = re.compile(r"\s+".join(map(re.escape, words)))
-    return _Part(pattern, is_word_char(words[0][0]), is_word_char(words[-1][-1]))
+    return _part(words, starts_word=is_word_char(words[0][0]), ends_word=is_word_char(words[-1][-1]))
 
 
 def _lookups(token: Token, is_quoted: bool) -> list[Lookup]:

@@ -11,9 +11,12 @@ import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
+# Of a folded text; what is behind it is not searched. No message has more in ordinary writing, but there are characters
+# that fold to eighteen.
+FOLDED_MAX_CHARS = 16_384
 TERM_MAX_CHARS = 32  # of a word in the index; what follows is compared with the message itself
 
 # writing without spaces, and emoji: every character counts by itself
@@ -27,6 +30,8 @@ _UNSPACED = (
 _INDIC = "\u0900-\u0963\u0966-\u0dff"  # with vowel signs, which are no letters by themselves
 _WORD = rf"(?:[^\W_{_UNSPACED}]|[{_INDIC}])"
 _TOKENS = re.compile(f"([{_UNSPACED}]+)|{_WORD}+")
+# For patterns: no word ends where the text begins that is put between the braces, and has just been found; none begins.
+NO_WORD_BEFORE, NO_WORD_BEHIND = f"(?<!{_WORD}{{}})", f"(?!{_WORD})"
 _word_char = re.compile(_WORD).fullmatch
 _ascii_words = re.compile("[a-z0-9]+").findall
 
@@ -60,7 +65,8 @@ def fold(text: str) -> str:
     """Returns the text as it is compared."""
     if text.isascii():
         return text.lower()
-    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
+    composed = unicodedata.normalize("NFKC", text)[:FOLDED_MAX_CHARS]
+    plain = unicodedata.normalize("NFKD", composed.casefold())
     return unicodedata.normalize("NFKC", _drop()("", plain))
 
 
@@ -96,16 +102,29 @@ def pairs_of(run: str) -> list[str]:
 def folded_places(text: str) -> list[int] | None:
     """Returns for each character of the folded text, and for its end, where it begins in the text. None in the rare
     case that folding part by part gives another result."""
+    folded = fold(text)
+    return places_until(text, folded, len(folded), 0)
+
+
+def places_until(text: str, folded: str, first: int, more: int) -> list[int] | None:
+    """As `folded_places`, up to `more` characters of the text behind the place `first` of the folded one."""
     places: list[int] = []
-    folded: list[str] = []
+    last = len(text)
     for start, part in _parts(text):
-        piece = fold(part)
-        folded.append(piece)
+        if start >= last:
+            return [*places, start]
+        piece = _fold_part(part)
+        if not folded.startswith(piece, len(places)):
+            return None
         places.extend([start] * len(piece))
-    if "".join(folded) != fold(text):
-        return None
-    places.append(len(text))
-    return places
+        if last == len(text) and len(places) > first:
+            last = start + len(part) + more
+    return [*places, len(text)] if len(places) == len(folded) else None
+
+
+@lru_cache(8192)
+def _fold_part(part: str) -> str:
+    return fold(part)
 
 
 def _parts(text: str) -> Iterator[tuple[int, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import time
 from collections.abc import AsyncIterator, Sequence
 
 from nexo.core.model import Message
@@ -28,13 +29,15 @@ LIMIT_MAX = 100
 UNITS_AT_ONCE = 24
 EXAMINED_MAX = 1000  # candidates of one request; the next page continues
 REPLY_BYTES = 256 * 1024
-TURN = 16  # messages that are compared before anything else may run
+SLICE_S = 0.002  # of comparing, after which anything else may run
+COMPARING_S = 0.25  # of comparing in one request; the next page continues
 
 
 class Searching:
     def __init__(self, store: SearchStore, index: SearchIndex) -> None:
         self._store = store
         self._index = index
+        self._comparing = asyncio.Lock()  # one request at a time: slices of many would add up
 
     async def search(
         self,
@@ -53,21 +56,25 @@ class Searching:
         hits: list[Hit] = []
         batch: list[Candidate] = []
         examined = size = 0
+        left_s = COMPARING_S
         last = below
 
         async def examine() -> bool:
-            """Returns whether the page is full."""
-            nonlocal last, size
-            found = await self._compare(user_id, question, wanted, [(one, names[one.conv]) for one in batch])
-            for candidate, hit in zip(batch, found, strict=True):
+            """Returns whether the page ends here."""
+            nonlocal last, size, left_s
+            candidates = [(one, names[one.conv]) for one in batch]
+            found, spent_s = await self._compare(user_id, question, wanted, candidates, left_s)
+            left_s -= spent_s
+            for candidate, hit in zip(batch, found, strict=False):
                 if hit is not None:
                     size += len(hit.message.content) + 1000
                     if len(hits) == count or (hits and size > REPLY_BYTES):
                         return True
                     hits.append(hit)
                 last = candidate.server_msg_id
+            is_over = len(found) < len(batch)
             batch.clear()
-            return False
+            return is_over
 
         asked = IndexQuery([], question.lookups, below, wanted, count + 1)
         async for candidate in self._merged(units, asked):
@@ -106,19 +113,34 @@ class Searching:
                 heapq.heappush(heap, (-upper, number))
 
     async def _compare(
-        self, user_id: str, question: Question, wanted: SearchFilter, candidates: Sequence[tuple[Candidate, str]]
-    ) -> list[Hit | None]:
+        self,
+        user_id: str,
+        question: Question,
+        wanted: SearchFilter,
+        candidates: Sequence[tuple[Candidate, str]],
+        left_s: float,
+    ) -> tuple[list[Hit | None], float]:
+        """Returns the hits among the candidates, of as many as can be compared in this time and at least one, and the
+        time it took. A text can be made so that comparing it takes many times longer than others."""
         seqs: dict[str, list[int]] = {}
         for candidate, name in candidates:
             seqs.setdefault(name, []).append(candidate.seq)
         visible = await self._store.visible(user_id, seqs) if seqs else {}
         hits: list[Hit | None] = []
-        for number, (candidate, name) in enumerate(candidates, 1):
-            message = visible.get((name, candidate.seq))
-            hits.append(None if message is None else _hit(question, wanted, message))
-            if not number % TURN:
-                await asyncio.sleep(0)
-        return hits
+        spent_s = 0.0
+        async with self._comparing:
+            began = time.perf_counter()
+            for candidate, name in candidates:
+                message = visible.get((name, candidate.seq))
+                hits.append(None if message is None else _hit(question, wanted, message))
+                slice_s = time.perf_counter() - began
+                if spent_s + slice_s >= left_s:
+                    break
+                if slice_s >= SLICE_S:
+                    spent_s += slice_s
+                    await asyncio.sleep(0)
+                    began = time.perf_counter()
+            return hits, spent_s + time.perf_counter() - began
 
     # -- media -------------------------------------------------------------------------------------------
 

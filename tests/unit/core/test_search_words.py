@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import unicodedata
+from collections.abc import Callable
 
 import pytest
 from hypothesis import example, given
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from nexo.core.search_query import SNIPPET_CHARS, Lookup, parse_question
 from nexo.core.search_text import MediaKind, media_kind, search_text
-from nexo.core.search_words import TERM_MAX_CHARS, fold, folded_places, terms_of
+from nexo.core.search_words import FOLDED_MAX_CHARS, TERM_MAX_CHARS, fold, folded_places, terms_of
 from nexo.errors import NexoError
 
 # letters that fold in unlike ways, with what surrounds words
@@ -120,6 +122,41 @@ def test_a_snippet_of_a_long_text_shows_the_first_place_and_what_is_around_it() 
     ((low, high),) = snippet.ranges
     assert (snippet.text[low:high], len(snippet.text)) == ("Ünïcode", SNIPPET_CHARS)
     assert low == 40
+
+
+def _calls_of(work: Callable[[], object]) -> int:
+    """Returns how many functions are called: what it costs, on a machine of any speed."""
+    calls = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        (
+            "\ufdfa" * 3900 + " \u0644 \u0644\u0644 \u0644\u0647",
+            "\u0644 \u0644\u0644 \u0644\u0647",
+        ),  # folds to eighteen
+        ("xa" * 2000 + " a aa aaa", "a aa aaa"),  # letters that begin no word
+        ("a  " * 1300 + " b", '"' + "a " * 100 + 'b"'),
+        ("中文" * 2000, "中 文 中文"),
+    ],
+)
+def test_no_text_makes_a_question_expensive(text: str, query: str) -> None:
+    question = parse_question(query)
+    assert _calls_of(lambda: question.matches(text)) < 200
+    assert _calls_of(lambda: question.snippet(text)) < 6 * len(text) + 1000
+    assert len(fold(text)) <= 2 * FOLDED_MAX_CHARS
 
 
 @pytest.mark.parametrize("query", ["", " ", "!?", '""', "x" * 257, "a " * 33 + "".join(f" w{i}" for i in range(40))])
