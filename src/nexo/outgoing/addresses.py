@@ -6,13 +6,12 @@ that resolves to something else a moment later gains nothing.
 
 from __future__ import annotations
 
-import asyncio
-import socket
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from nexo.errors import NexoError
+from nexo.outgoing.lookups import OPERATORS, NameLookups
 
 URL_MAX_CHARS = 2048
 _PORTS = {"http": 80, "https": 443}
@@ -62,15 +61,13 @@ def check_target(url: str, *, allow_private: bool) -> HttpTarget:
     return target
 
 
-async def resolve(target: HttpTarget, *, allow_private: bool) -> list[str]:
+async def resolve(target: HttpTarget, *, allow_private: bool, lookups: NameLookups = OPERATORS) -> list[str]:
     """Returns the addresses of a host. Raises `bad_url` if one of them is not global, OSError if there is none."""
     literal = _literal(target.host)
     if literal is not None:
         found = [literal]
     else:
-        loop = asyncio.get_running_loop()
-        infos = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
-        found = list(dict.fromkeys(str(info[4][0]) for info in infos))
+        found = await lookups.find(target.host, target.port)
     if not found:
         raise OSError(f"{target.host} has no address")
     if not allow_private:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import httptools
 
 from nexo.outgoing.addresses import HttpTarget, parse_target, resolve
+from nexo.outgoing.lookups import OPERATORS, NameLookups
 
 RESPONSE_MAX_BYTES = 64 * 1024
 LOOKED_UP_S = 0.25
@@ -125,9 +126,19 @@ class _Exchange(asyncio.Protocol):
 
 
 class HttpClient:
-    def __init__(self, url: str, *, allow_private: bool, agent: str, content_type: str = "application/json") -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        allow_private: bool,
+        agent: str,
+        content_type: str = "application/json",
+        lookups: NameLookups = OPERATORS,
+    ) -> None:
+        """`lookups` are those of whom the URL comes from."""
         self.target: HttpTarget = parse_target(url)
         self._allow_private = allow_private
+        self._lookups = lookups
         self._idle: list[_Exchange] = []
         self._addresses: list[str] = []
         self._looked_up_at = float("-inf")
@@ -172,7 +183,7 @@ class HttpClient:
 
     async def _resolve(self) -> list[str]:
         if time.monotonic() - self._looked_up_at > LOOKED_UP_S:
-            self._addresses = await resolve(self.target, allow_private=self._allow_private)
+            self._addresses = await resolve(self.target, allow_private=self._allow_private, lookups=self._lookups)
             self._looked_up_at = time.monotonic()
         return self._addresses
 

@@ -13,6 +13,7 @@ from nexo.core.push import PushTarget
 from nexo.errors import NexoError
 from nexo.outgoing.addresses import HttpTarget, check_target, parse_target
 from nexo.outgoing.http_client import HttpClient
+from nexo.outgoing.lookups import USERS
 from nexo.push.answers import answer_of, judge
 from nexo.push.ports import Delivered, PushRequest
 from nexo.push.web_crypto import decode_base64url, encrypt, public_of, read_public, sign_es256
@@ -110,6 +111,7 @@ class WebPush:
                 allow_private=self._allow_private,
                 agent=AGENT,
                 content_type="application/octet-stream",
+                lookups=USERS,
             )
             found = self._origins[name] = _Origin(client, "", 0.0)
             while len(self._origins) > ORIGINS_MAX:

@@ -125,7 +125,7 @@ async def test_an_answer_that_does_not_arrive_in_time_is_a_failure() -> None:
 async def test_an_open_connection_is_not_used_once_the_name_has_moved(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [["127.0.0.1"], ["127.0.0.2"]]
 
-    async def look_up(target: object, *, allow_private: bool) -> list[str]:
+    async def look_up(target: object, **how: object) -> list[str]:
         return answers.pop(0)
 
     monkeypatch.setattr(http_client, "resolve", look_up)
