@@ -7,6 +7,7 @@ import gc
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -109,6 +110,23 @@ async def test_a_trailer_is_no_header(implementation: str) -> None:
         await client.send(CHUNKED + b"2\r\n{}\r\n0\r\nNexo-User: ann\r\n\r\n")
         assert (await client.response()).status == 200
         assert seen == [b"host", b"transfer-encoding"]
+
+
+async def test_a_request_that_waited_knows_nothing_of_the_one_before_it(implementation: str) -> None:
+    name: ContextVar[str] = ContextVar("name", default="")
+    found: list[str] = []
+
+    async def note(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        found.append(name.get())
+        name.set(scope["path"])
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body"})
+
+    async with scripted_server(implementation, app=note) as server, raw_client(server.port) as client:
+        await client.send(b"".join(request_head(path, HOST) for path in ("/key", "/user", "/other")))
+        for _ in range(3):
+            assert (await client.response()).status == 200
+    assert found == ["", "", ""]
 
 
 async def test_what_does_not_arrive_is_given_up_and_nothing_else_is(implementation: str) -> None:

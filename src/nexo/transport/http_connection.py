@@ -7,6 +7,7 @@ Without them a client that is not signed in could fill the memory, or hold socke
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections import deque
 from functools import partial
 from typing import Any, cast
@@ -227,7 +228,9 @@ class HttpConnection(HttpToolsProtocol):
         self._running = cycle
         if cycle.scope["method"] == "PATCH":
             cycle.scope["extensions"] = {DIRECT: partial(self._take_body, cycle)}  # type: ignore[dict-item]
-        super()._start_asgi_task(cycle, app)
+        # A request that waited is started by the end of the one before it: without a context of its own it would have
+        # that one's, with whose limits it counts.
+        contextvars.Context().run(super()._start_asgi_task, cycle, app)
 
     def shutdown(self) -> None:
         self._is_leaving = True
