@@ -2,7 +2,8 @@
 
     .venv/bin/python bench/attacks.py                              all of them, about ten minutes
     .venv/bin/python bench/attacks.py --only pipelining,typing --seconds 5
-    .venv/bin/python bench/attacks.py --url http://… --for 3600 --gently      beside a soak, at a moderate rate
+    .venv/bin/python bench/attacks.py --seconds 5 --markdown docs/benchmarks.md     and write them into the page
+    .venv/bin/python bench/attacks.py --url http://… --for 3600               beside a soak, at a moderate rate
 
 Each attack has a server of its own on the embedded default. Honest users send 40 messages a second meanwhile, checked
 by `nexo bench`: before, during and after the attack. Memory has to return to within 20 % of what it was, and the p99 of
@@ -14,8 +15,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import datetime
 import http.client
 import json
+import os
 import random
 import shlex
 import subprocess
@@ -25,6 +28,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import websockets
 from rich.console import Console
@@ -34,6 +38,7 @@ from websockets import Subprotocol
 from nexo.bench.processes import usage_of
 from nexo.bench.server import SETTINGS, own_server
 from nexo.config import Config
+from page import replace_part
 
 HONEST = "single --pairs 10 --rate 40 --warmup 1 --no-check --verify sample"
 SETTLE_S = 12.0  # after an attack: time-outs, the sweep, a full run of the collector
@@ -319,6 +324,19 @@ async def reading_history(target: Target, seconds: float) -> None:
     await at_once(30, lambda number: request_until(target, ends_at, token, path))
 
 
+async def searching(target: Target, seconds: float) -> None:
+    """Questions about texts that were made to be slow to compare."""
+    name, token = await user(target)
+    other, _ = await user(target)
+    words = " ".join("\u0644" + letter for letter in ("", "\u0644", "\u0647", "\u0627", "\u064a", "\u0645"))
+    for number in range(40):
+        body = {"client_msg_id": f"c{number}", "recv_id": other, "content": words + " " + "\ufdfa" * 3900 + " " + words}
+        await asyncio.to_thread(call, target, "POST", "/msg/send", body, token)
+    ends_at = time.monotonic() + seconds
+    path = f"/msg/search?q={quote(words)}"
+    await at_once(16, lambda number: request_until(target, ends_at, token, path))
+
+
 async def large_frames(target: Target, seconds: float) -> None:
     ends_at = time.monotonic() + seconds
 
@@ -361,6 +379,7 @@ ATTACKS: tuple[Attack, ...] = (
     presence,
     joining_and_leaving,
     reading_history,
+    searching,
     large_frames,
     sockets_that_do_not_read,
 )
@@ -434,6 +453,20 @@ async def measure(attack: Attack, seconds: float) -> Cost:
         return Cost(attack.__name__, before, highest, _rss_mib(server.pid), p99_before, p99_during)
 
 
+def markdown(costs: list[Cost], seconds: float) -> str:
+    now = datetime.datetime.now().strftime("%Y-%m-%d %H:%M")
+    lines = [
+        f"{seconds:g} s of each attack, recorded {now} (load {os.getloadavg()[0]:.1f} at the end).",
+        "",
+        "| attack | memory before, MiB | highest | after | p99 of others before, ms | during | |",
+        "|---|--:|--:|--:|--:|--:|---|",
+    ]
+    for cost in costs:
+        figures = " | ".join(f"{value:.1f}" for value in cost[1:])
+        lines.append(f"| {cost.name.replace('_', ' ')} | {figures} | {'holds' if cost.holds else '**too much**'} |")
+    return "\n".join(lines)
+
+
 async def accompany(url: str, seconds: float) -> None:
     """All attacks in turn, gently, on a server that something else measures."""
     host, port = url.removeprefix("http://").split(":")
@@ -452,6 +485,7 @@ def main() -> None:
     parser.add_argument("--url", help="a running server, attacked gently for --for seconds; nothing is measured")
     parser.add_argument("--for", dest="duration", type=float, default=3600.0)
     parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--markdown", type=Path, help="the page whose generated part is to be replaced")
     options = parser.parse_args()
     if options.url:
         asyncio.run(accompany(options.url, options.duration))
@@ -468,6 +502,8 @@ def main() -> None:
     Console().print(table)
     if options.json:
         options.json.write_text(json.dumps([cost._asdict() for cost in costs], indent=1))
+    if options.markdown:
+        replace_part(options.markdown, "attacks.py", markdown(costs, options.seconds))
     sys.exit(0 if all(cost.holds for cost in costs) else 1)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from nexo.api.requests import ApiRequest, Avatar, DeviceId, NewUserId, Nickname, PlatformId, UserId, form
+from nexo.api.requests import ApiRequest, Avatar, DeviceId, NewUserId, Nickname, PlatformId, Seq, UserId, form
 
 
 class PutUser(Struct, forbid_unknown_fields=True, frozen=True):
@@ -49,7 +49,7 @@ class InvitesRequest(ApiRequest, frozen=True):
 
 
 class AuditRequest(ApiRequest, frozen=True):
-    before: Annotated[int, Meta(description="An id: older entries than this one.")] | UnsetType = UNSET
+    before: Annotated[Seq, Meta(description="An id: older entries than this one.")] | UnsetType = UNSET
     limit: Annotated[int, Meta(description="At most 100.")] | UnsetType = UNSET
     target: str = ""
 

@@ -16,6 +16,7 @@ from nexo.errors import ERRORS, NexoError
 
 _INTEGER = re.compile(r"-?[0-9]{1,4000}")
 _QUERY_FIELDS_MAX = 50
+KEPT_AS_JSON = ("content", "extra")
 
 Decode = Callable[[bytes], ApiRequest]
 
@@ -59,12 +60,14 @@ def body_decoder(request: type[ApiRequest]) -> Decode:
     names = error_names(request)
     decode = msgspec.json.Decoder(request).decode
     may_be_empty = issubclass(request, Nothing)
+    check_texts = _text_check(request, names)
 
     def decode_body(body: bytes) -> ApiRequest:
         if may_be_empty and not body:
             return request()
         try:
-            return decode(body)
+            found = decode(body)
+            return found if b"\\u0000" not in body else check_texts(found)
         except msgspec.ValidationError as error:
             raise refusal(error, names) from None
         except (msgspec.DecodeError, ValueError, RecursionError):
@@ -77,6 +80,7 @@ def query_decoder(request: type[ApiRequest]) -> Decode:
     names = error_names(request)
     readers = {field.encode_name: _reader_of(shapes.type_info(field.type)) for field in msgspec.structs.fields(request)}
     required = {field.encode_name for field in msgspec.structs.fields(request) if field.required}
+    check_texts = _text_check(request, names)
 
     def decode_query(query: bytes) -> ApiRequest:
         values: dict[str, Any] = {}
@@ -95,11 +99,29 @@ def query_decoder(request: type[ApiRequest]) -> Decode:
         except ValueError as error:
             raise field_error("bad", name, names, f"{name} {error}") from None
         try:
-            return msgspec.convert(values, request)
+            found = msgspec.convert(values, request)
         except msgspec.ValidationError as error:
             raise refusal(error, names) from None
+        return found if b"%00" not in query else check_texts(found)
 
     return decode_query
+
+
+def _text_check(request: type[ApiRequest], names: dict[str, str]) -> Callable[[ApiRequest], ApiRequest]:
+    """Returns a check of the fields that are texts: not every database can compare or keep the character NUL. What is
+    kept as JSON, as content, may have it."""
+    fields = [(field.name, field.encode_name) for field in msgspec.structs.fields(request)]
+
+    def check(found: ApiRequest) -> ApiRequest:
+        for name, shown in fields:
+            value = getattr(found, name)
+            is_kept_as_json = name in KEPT_AS_JSON
+            texts = value if isinstance(value, list) else [value]
+            if not is_kept_as_json and any(isinstance(text, str) and "\0" in text for text in texts):
+                raise field_error("bad", shown, names, f"{shown} has the character NUL")
+        return found
+
+    return check
 
 
 class _Echo(msgspec.Struct):

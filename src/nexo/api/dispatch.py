@@ -83,7 +83,7 @@ class Dispatch:
         for (beginning, end), methods in self._open_paths.items():
             if path.startswith(beginning) and path.endswith(end) and len(path) > len(beginning) + len(end):
                 part = path[len(beginning) : len(path) - len(end)]
-                if "/" not in part:
+                if "/" not in part and "\0" not in part:
                     context: Context = scope[CONTEXT]
                     context.open_path, context.path_id = f"{beginning}{OPEN_PART}{end}", part
                     return methods

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import UNSET, Meta, UnsetType
 
-from nexo.api.requests import ApiRequest, Cursor, GroupId, Limit, MessageId, Password, UserId, form
+from nexo.api.requests import ApiRequest, Cursor, GroupId, Limit, MessageId, Password, Seq, UserId, form
 
 Reason = Annotated[str, form(minLength=1, maxLength=512)]
 Code = Annotated[str, Meta(description="As `POST /group/link` gave it.")]
@@ -78,7 +78,7 @@ class ReportsQuery(ApiRequest, frozen=True):
     error_names: ClassVar[dict[str, str]] = {"before": "cursor", "state": "kind"}
 
     state: Annotated[str, form(enum=["open", "resolved", "all"])] = "open"
-    before: Annotated[int, Meta(description="Only reports below this number.", ge=0)] | UnsetType = UNSET
+    before: Annotated[Seq, Meta(description="Only reports below this number.")] | UnsetType = UNSET
     limit: Annotated[int, Meta(description="At most 50.")] | UnsetType = UNSET
 
 

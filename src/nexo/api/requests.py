@@ -15,6 +15,7 @@ from nexo.core.model import JOIN_POLICIES, DraftText
 from nexo.core.people import LAST_SEEN_VALUES
 
 SEQ_MAX = (1 << 63) - 1
+NUMBER_MAX = (1 << 31) - 1  # of what is no seq, id or time: larger ones fit into no column
 _ID = "[A-Za-z0-9._@-]{1,64}"
 PLATFORMS = "1 iOS, 2 Android, 3 Windows, 4 macOS, 5 web, 6 mini web, 7 Linux, 8 Android pad, 9 iPad, 10 admin"
 _MSG_TYPES = "1 text, 2 image, 3 video, 4 audio, 5 file, 6 custom, 7 quote."

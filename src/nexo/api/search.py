@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from nexo.api.requests import ApiRequest, ConversationId, Cursor, Seq, UserId, form, given
+from nexo.api.requests import NUMBER_MAX, ApiRequest, ConversationId, Cursor, Seq, UserId, form, given
 from nexo.api.route import Caller, Services
 from nexo.api.shapes import NextCursor
 from nexo.core.search_index import SearchFilter
@@ -25,7 +25,7 @@ class SearchMessages(ApiRequest, frozen=True):
     q: Annotated[str, form(minLength=1, maxLength=256, description=_QUERY)]
     conversation_id: Annotated[ConversationId, Meta(description="None: all of yours.")] | UnsetType = UNSET
     sender_id: UserId | UnsetType = UNSET
-    msg_type: int | UnsetType = UNSET
+    msg_type: Annotated[int, Meta(ge=0, le=NUMBER_MAX)] | UnsetType = UNSET
     after: Annotated[Seq, Meta(description="Sent at this time or later, in milliseconds.")] | UnsetType = UNSET
     before: Annotated[Seq, Meta(description="Sent before this time.")] | UnsetType = UNSET
     limit: SearchLimit | UnsetType = UNSET

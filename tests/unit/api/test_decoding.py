@@ -11,9 +11,10 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import inspect as shapes
 
 from nexo.api import requests
-from nexo.api.decoding import body_decoder, error_names, find_client_msg_id, query_decoder, shape_errors
+from nexo.api.decoding import KEPT_AS_JSON, body_decoder, error_names, find_client_msg_id, query_decoder, shape_errors
 from nexo.api.requests import FIELD_ERRORS, ApiRequest
 from nexo.api.routes import ROUTES
 from nexo.errors import ERRORS, NexoError
@@ -152,3 +153,41 @@ def test_every_field_error_that_is_named_is_in_the_table() -> None:
         if f"bad_{name}" not in ERRORS and field not in WITHOUT_ERROR
     }
     assert without == set()
+
+
+def _unbounded_numbers(shape: shapes.Type) -> bool:
+    match shape:
+        case shapes.Metadata(type=inner) | shapes.ListType(item_type=inner):
+            return _unbounded_numbers(inner)
+        case shapes.UnionType(types=types):
+            return any(map(_unbounded_numbers, types))
+        case shapes.IntType(le=highest):
+            return highest is None
+        case _:
+            return False
+
+
+# numbers of queries that a service checks or cuts before anything else sees them
+CHECKED_BY_SERVICES = ("limit", "wait_s", "time")
+
+
+@pytest.mark.parametrize("request_", QUERIES, ids=lambda one: one.__name__)
+def test_no_number_of_a_query_is_larger_than_a_column(request_: type[ApiRequest]) -> None:
+    for field in msgspec.structs.fields(request_):
+        if field.encode_name not in CHECKED_BY_SERVICES:
+            assert not _unbounded_numbers(shapes.type_info(field.type)), field.encode_name
+
+
+@pytest.mark.parametrize("request_", [*BODIES, *QUERIES], ids=lambda one: one.__name__)
+def test_no_text_has_the_character_that_databases_refuse(request_: type[ApiRequest]) -> None:
+    """PostgreSQL takes no NUL, not even to compare: such a request failed on the server's side."""
+    is_body = request_ in BODIES
+    for field in msgspec.structs.fields(request_):
+        name = field.encode_name
+        if name in KEPT_AS_JSON:
+            continue
+        for value in ("x\0", ["x\0"]):
+            text = value if isinstance(value, str) else value[0]
+            data = json.dumps({name: value}) if is_body else urlencode([(name, text)])
+            decode = body_decoder(request_) if is_body else query_decoder(request_)
+            assert isinstance(outcome(decode, data.encode(), request_), str)
