@@ -326,7 +326,7 @@ async def reading_history(target: Target, seconds: float) -> None:
 
 async def searching(target: Target, seconds: float) -> None:
     """Questions about texts that were made to be slow to compare."""
-    name, token = await user(target)
+    _, token = await user(target)
     other, _ = await user(target)
     words = " ".join("\u0644" + letter for letter in ("", "\u0644", "\u0647", "\u0627", "\u064a", "\u0645"))
     for number in range(40):

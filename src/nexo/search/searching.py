@@ -30,7 +30,10 @@ UNITS_AT_ONCE = 24
 EXAMINED_MAX = 1000  # candidates of one request; the next page continues
 REPLY_BYTES = 256 * 1024
 SLICE_S = 0.002  # of comparing, after which anything else may run
-COMPARING_S = 0.25  # of comparing in one request; the next page continues
+SLOW_SLICE_S = 0.004  # of which no ordinary text takes even a part
+SWIFT_S = 0.02  # of comparing in one request without a pause between slices
+PAUSES = 4  # then, and after a slow slice, the pause is so many times as long as the slice
+COMPARING_S = 0.1  # of comparing in one request; the next page continues
 
 
 class Searching:
@@ -138,7 +141,8 @@ class Searching:
                     break
                 if slice_s >= SLICE_S:
                     spent_s += slice_s
-                    await asyncio.sleep(0)
+                    is_long = slice_s >= SLOW_SLICE_S or spent_s >= SWIFT_S
+                    await asyncio.sleep(PAUSES * slice_s if is_long else 0)
                     began = time.perf_counter()
             return hits, spent_s + time.perf_counter() - began
 
