@@ -10,6 +10,7 @@ import pytest
 
 from harness.core import found_group, look, open_test_core, say
 from harness.searching import open_search, random_question, random_text
+from harness.waiting import loop_turns
 from nexo.core.journal import Place
 from nexo.core.search_index import IndexStep, SearchFilter
 from nexo.core.search_query import parse_question
@@ -119,7 +120,7 @@ async def test_texts_that_are_slow_to_compare_end_a_page_and_let_other_work_run(
         nonlocal turns
         while True:
             turns += 1
-            await asyncio.sleep(0)
+            await loop_turns()
 
     async with open_test_core(core_url, USERS) as core, open_search(core) as search:
         sent = [(await say(core, "ann", "bob", f"slow {number}")).seq for number in range(10)]

@@ -77,6 +77,7 @@ def make_api(
     meter.add(dispatch.authentication.samples)
     meter.add(health.samples)
     meter.add(backend.keys.samples)
+    meter.add(services.search.samples)
     if background is not None:
         background.serve("readiness", health.watch)
     return Edge(dispatch, config, meter)

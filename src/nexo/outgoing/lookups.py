@@ -22,7 +22,7 @@ class NameLookups:
 
     async def find(self, host: str, port: int) -> list[str]:
         """Returns the addresses of a name, or raises OSError. Callers that ask for the same name share a look-up, which
-        goes on when a caller has given up."""
+        continues when a caller has given up."""
         found = self._under_way.get((host, port))
         if found is None or found.get_loop() is not asyncio.get_running_loop():
             found = self._begin(host, port)

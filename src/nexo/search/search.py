@@ -21,13 +21,10 @@ from nexo.metrics.measures import Buckets
 from nexo.search.indexer import Indexer
 from nexo.search.ports import SearchIndex, SearchStore
 from nexo.search.searching import Searching
-from nexo.service.fair_turns import FairTurns
 
 log = structlog.get_logger()
 
 OPEN_AGAIN_S = 5.0
-AT_ONCE = 4  # questions; users take turns, so that one who asks much delays another by one question at most
-WAITING_MAX = 1000
 STATE_S = 5.0  # for which it is remembered that the index is complete
 
 
@@ -52,7 +49,6 @@ class Search:
         self._indexer = Indexer(store, index, leases, owner, settings.takeover_s, settings.poll_ms / 1000)
         self.woken: Mapping[str, asyncio.Event] = {"search": self._indexer.woken} if is_on else {}
         self._searching = Searching(store, index)
-        self._turns = FairTurns(AT_ONCE, WAITING_MAX, "Too many questions wait for search")
         self._running: Running | None = None
         self._complete_at = 0.0
         self._seconds = Buckets()
@@ -93,8 +89,7 @@ class Search:
             raise NexoError("not_implemented", "Search is switched off on this server (search.enabled)")
         started = time.perf_counter()
         try:
-            async with self._turns.turn(user_id):
-                page = await self._searching.search(user_id, question, wanted, conversation_id, limit, cursor)
+            page = await self._searching.search(user_id, question, wanted, conversation_id, limit, cursor)
         except NexoError as error:
             self._failed_questions += error.name in ("server_busy", "internal_error")
             raise
@@ -105,8 +100,7 @@ class Search:
         self, user_id: str, conversation_id: str, kind: MediaKind, before_seq: int | None, limit: int
     ) -> MediaPage:
         is_indexed = self.is_on and await self._is_complete()
-        async with self._turns.turn(user_id):
-            return await self._searching.media(user_id, conversation_id, kind, before_seq, limit, is_indexed)
+        return await self._searching.media(user_id, conversation_id, kind, before_seq, limit, is_indexed)
 
     async def state(self) -> IndexState:
         return await self._index.state()
@@ -124,8 +118,6 @@ class Search:
         return True
 
     def samples(self) -> Iterable[Sample]:
-        yield f.QUEUE(self._turns.waiting, "search")
-        yield f.QUEUE_LIMIT(WAITING_MAX, "search")
         if not self.is_on:
             return
         indexer = self._indexer
