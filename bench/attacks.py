@@ -1,6 +1,6 @@
 """Attacks on a server with its default limits: what they cost it in memory, and the other users in time.
 
-    .venv/bin/python bench/attacks.py                              all of them, about ten minutes
+    .venv/bin/python bench/attacks.py                              all of them, a quarter of an hour
     .venv/bin/python bench/attacks.py --only pipelining,typing --seconds 5
     .venv/bin/python bench/attacks.py --seconds 5 --markdown docs/benchmarks.md     and write them into the page
     .venv/bin/python bench/attacks.py --url http://… --for 3600               beside a soak, at a moderate rate
@@ -495,6 +495,8 @@ def main() -> None:
     for attack in chosen:
         costs.append(asyncio.run(measure(attack, options.seconds)))
         print(costs[-1], flush=True)
+        if options.markdown:  # a run that is cut off leaves what it has measured
+            replace_part(options.markdown, "attacks.py", markdown(costs, options.seconds))
     table = Table("attack", "MiB before", "highest", "after", "p99 before", "p99 during", "")
     for cost in costs:
         figures = [f"{value:.1f}" for value in cost[1:]]
@@ -502,8 +504,6 @@ def main() -> None:
     Console().print(table)
     if options.json:
         options.json.write_text(json.dumps([cost._asdict() for cost in costs], indent=1))
-    if options.markdown:
-        replace_part(options.markdown, "attacks.py", markdown(costs, options.seconds))
     sys.exit(0 if all(cost.holds for cost in costs) else 1)
 
 
