@@ -1,10 +1,12 @@
 """Measures this checkout against another one in turns, so that the machine's mood meets both alike.
 
-    git worktree add ../other v0.1 && .venv/bin/python bench/turns.py ../other
-    .venv/bin/python bench/turns.py ../other --only G4,T1 --rounds 7
+    git worktree add ../other v0.1 && make -C ../other .venv/.ready-test && .venv/bin/python bench/turns.py ../other
+    .venv/bin/python bench/turns.py ../other --only G4,G7 --rounds 7
+    .venv/bin/python bench/turns.py ../other --set search.enabled=false    for this checkout: the other has no search
 
 Each row is one load, on the embedded default unless it names another store: of `nexo bench` with the sources of that
-checkout, or a script in its folder `bench`. The ratio is that of the medians; above 1 this checkout is better.
+checkout, or a script in its folder `bench`, run by the `.venv` of that checkout when it has one. The ratio is that of
+the medians; above 1 this checkout is better.
 """
 
 from __future__ import annotations
@@ -94,15 +96,18 @@ LOADS = {
 }
 
 
-def run(tree: Path, load: Load, seconds: float) -> Report:
-    """Returns the report of one run with the sources of that tree."""
+def run(tree: Path, load: Load, seconds: float, settings: list[str]) -> Report:
+    """Returns the report of one run with the sources of that tree; its server gets these settings."""
     sources = [tree / "src", tree / "clients" / "python" / "src"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sources))}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "found.json"
         first, *rest = shlex.split(load.command.format(seconds=seconds))
         program = [str(tree / "bench" / first)] if first.endswith(".py") else ["-m", "nexo", "bench", first]
-        command = [sys.executable, *program, *rest, "--json", str(file)]
+        own = tree / ".venv" / "bin" / "python"
+        if not first.endswith(".py"):
+            rest += [word for setting in settings for word in ("--set", setting)]
+        command = [str(own) if own.exists() else sys.executable, *program, *rest, "--json", str(file)]
         done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode:
             raise SystemExit(f"{' '.join(command)} in {tree}: {(done.stderr or done.stdout)[-800:]}")
@@ -122,6 +127,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("other", type=Path, help="a checkout of another commit")
     parser.add_argument("--only", help="only these rows: " + ",".join(LOADS))
+    parser.add_argument("--set", action="append", default=[], help="a setting of this checkout's server: key=value")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=5.0)
     options = parser.parse_args()
@@ -130,8 +136,8 @@ def main() -> None:
             continue
         this, other = [], []
         for _ in range(options.rounds):
-            other.append(run(options.other.resolve(), load, options.seconds))
-            this.append(run(HERE, load, options.seconds))
+            other.append(run(options.other.resolve(), load, options.seconds, []))
+            this.append(run(HERE, load, options.seconds, options.set))
         print(f"{name:4} {compare(load, this, other)}   {load.command}", flush=True)
 
 

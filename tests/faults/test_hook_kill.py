@@ -27,6 +27,8 @@ HERE = Path(__file__).parent
 SEED = int(os.environ.get("NEXO_TEST_SEED") or random.randrange(1 << 32))
 IS_LONG = bool(os.environ.get("NEXO_LONG_TESTS"))
 SECONDS = int(os.environ.get("NEXO_HOOK_LOAD_S") or (1800 if IS_LONG else 6))
+# At full speed for a short time, at some 100 messages a second for a long one.
+PAUSE_S = 0.0 if SECONDS < 60 else 0.12
 PAIRS = [(f"a{n}", f"b{n}") for n in range(4)]
 PEOPLE = [user for pair in PAIRS for user in pair]
 
@@ -79,7 +81,13 @@ class Actors:
         self._number += 1
         program = await self._started("writer.py", self._url)
         streams = [
-            {"sender": a, "prefix": f"w{self._number}{a}-", "targets": [{"recv_id": b}], "inflight": 3}
+            {
+                "sender": a,
+                "prefix": f"w{self._number}{a}-",
+                "targets": [{"recv_id": b}],
+                "inflight": 3,
+                "pause_s": PAUSE_S,
+            }
             for a, b in PAIRS
         ]
         await program.say(msgspec.json.encode({"streams": streams}).decode())

@@ -35,6 +35,7 @@ class Stream(msgspec.Struct):
     first: int = 0
     end: int | None = None
     inflight: int = 1
+    pause_s: float = 0.0  # after each message, for runs that take long
 
 
 class Plan(msgspec.Struct):
@@ -67,7 +68,9 @@ async def send(sending: Sending, stream: Stream, number: int) -> None:
                 f"ACK {client_msg_id} {message.server_msg_id} {message.conversation_id} {message.seq} "
                 f"{message.send_at} {int(sent.fresh)}"
             )
-            return
+            break
+    if stream.pause_s:
+        await time_passes(stream.pause_s)
 
 
 async def run_stream(sending: Sending, stream: Stream) -> None:
