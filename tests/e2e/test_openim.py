@@ -11,6 +11,7 @@ import pytest
 from harness.chat import world
 from harness.openim import OpenimRefusal, chat_of, host, openim_client, people
 from harness.server_process import ServerProcess
+from harness.waiting import until
 
 KINDS = ("js", "go")
 
@@ -33,7 +34,7 @@ async def test_two_users_of_an_sdk_chat_read_recall_and_meet_in_a_group(server: 
             await second.call("markConversationMessageAsRead", chat)
             (receipt,) = await first.event("OnRecvC2CReadReceipt")
             assert sent["clientMsgID"] in receipt["msgIDList"]
-            assert await second.history(chat) == ["hello", "hi back"]
+            await until(lambda: second.history_is(chat, ["hello", "hi back"]))  # the own one comes after its answer
             await first.call("revokeMessage", {"conversationID": chat, "clientMsgID": sent["clientMsgID"]})
             recalled = await second.event("OnNewRecvMessageRevoked")
             assert (recalled["clientMsgID"], recalled["revokerID"]) == (sent["clientMsgID"], ann.user_id)
