@@ -46,7 +46,7 @@ class Coturn(Server):
         config = self.directory / "turnserver.conf"
         config.write_text(adapted(EXAMPLE.read_text(), self.port, self.secret))
         processes.give_to(config, self._account)
-        files = ["--pidfile", self.directory / "pid", "--userdb", self.directory / "turndb"]
+        files: list[str | Path] = ["--pidfile", self.directory / "pid", "--userdb", self.directory / "turndb"]
         return [find_program("turnserver", "coturn"), "-c", config, *files]
 
     def _read_version(self) -> str:
