@@ -16,6 +16,7 @@ from nexo.api.routes import ROUTES, errors_of
 from nexo.cli import protocol_page
 from nexo.cli.docs import RENDERERS, DocsPage
 from nexo.config import describe
+from nexo.core.journal import ENTRY_TYPES
 from nexo.core.model import MsgType
 from nexo.errors import ERRORS
 from nexo.wire.command.requests import REQUESTS as COMMANDS
@@ -66,6 +67,11 @@ def test_every_call_and_every_error_of_it_is_on_the_page_of_the_http_api() -> No
 def sent_by_the_server(dialect: str, field: str) -> set[object]:
     """The values of a field in all frames that are no answers."""
     return {json.loads(frame)[field] for event in EVENTS.values() if (frame := DIALECTS[dialect].encode(event))}
+
+
+def test_every_type_of_event_is_on_the_page_of_webhooks() -> None:
+    table = (DOCS / "webhooks.md").read_text(encoding="utf-8").partition("## Types")[2].partition("\n## ")[0]
+    assert set(re.findall(r"`([a-z]+\.[a-z]+)`", table)) == set(ENTRY_TYPES)
 
 
 def test_every_frame_number_and_command_is_on_the_page_of_the_protocol() -> None:

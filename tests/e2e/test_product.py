@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 
 from harness.processes import free_port
-from harness.product_page import NEXO_ADDRESS, files, page_product, shell_blocks
+from harness.product_page import NEXO_ADDRESS, files, page_product, python_command, shell_blocks
 from harness.server_process import NEXO
 from harness.shop import nexo_for, node_shop, shop
 from harness.waiting import until_blocking
@@ -55,9 +55,9 @@ def shell(script: str, folder: Path) -> str:
 
 
 def test_the_node_backend_and_the_shell_lines_of_the_page_on_products(tmp_path: Path) -> None:
-    assert files().keys() == {"chat.py", "chat.mjs", "page.html", "events.py"}
-    start, key_line, install, calls = shell_blocks()
-    assert start == "NEXO_HTTP__CORS_ORIGINS=http://127.0.0.1:8000 make run\n"
+    assert files().keys() == {"chat.py", "chat.mjs", "page.html", "events.py", "webhook.py"}
+    start, key_line, install, calls, hook_line = shell_blocks()
+    assert start == "NEXO_HTTP__CORS_ORIGINS=http://127.0.0.1:8000 NEXO_HOOKS__ALLOW_PRIVATE=true make run\n"
     assert "clients/python" in install
     port = free_port()
     with nexo_for(port) as (server, _):
@@ -77,3 +77,14 @@ def test_the_node_backend_and_the_shell_lines_of_the_page_on_products(tmp_path: 
             token = httpx.post(f"{product.url}/chat-token?user=ben").text
             mine = httpx.get(f"{server.address}/user/info", headers={"authorization": f"Bearer {token}"}).json()
             assert mine["data"]["nickname"] == "Ben"
+            receiver_port = free_port()
+            line = hook_line.replace("$NEXO", str(checkout)).replace(":8001", f":{receiver_port}")
+            shell(line, product.folder)
+            receiver = product.folder / "webhook.py"
+            receiver.write_text(receiver.read_text().replace("8001", str(receiver_port)))
+            with product.start(python_command("webhook.py")) as log:
+                sent = {"client_msg_id": "w1", "recv_id": "ann", "content": "to the webhook"}
+                httpx.post(f"{server.address}/msg/send", json=sent, headers={"authorization": f"Bearer {token}"})
+                until_blocking(lambda: "heard: message.saved to the webhook" in log.read_text(), log.read_text)
+                forged = httpx.post(f"http://127.0.0.1:{receiver_port}/", content=b'{"events": []}')
+                assert forged.status_code == 401

@@ -191,6 +191,33 @@ async def test_an_error_that_may_pass_is_waited_for_and_another_is_raised() -> N
         assert raised.value.reason == "cursor_expired"
 
 
+@pytest.mark.parametrize("key", ["", "\n", "nexo_sk_te st", "nexo_sk_té", "nexo_sk_one\nnexo_sk_two"])
+def test_a_key_that_cannot_be_one_is_refused_without_being_shown(key: str) -> None:
+    with pytest.raises(ClientError, match="bad_key") as raised:
+        NexoBackend("http://127.0.0.1:1", key)
+    assert "nexo_sk" not in str(raised.value)
+
+
+async def test_a_key_read_from_a_file_may_end_its_line() -> None:
+    async with event_server() as server, NexoBackend(server.url, "nexo_sk_test\n") as backend:
+        server.add("user.created")
+        assert (await anext(backend.events("begin"))).event_id == "1"
+
+
+def test_an_address_without_a_scheme_is_refused_at_once() -> None:
+    with pytest.raises(ClientError, match="bad_url"):
+        NexoBackend("127.0.0.1:8900", "nexo_sk_test")
+
+
+async def test_events_that_cannot_be_fetched_are_told_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async with event_server() as server, NexoBackend(server.url, "nexo_sk_test") as backend:
+        server.add("user.created")
+        server.failures = [(503, "server_busy")] * 3
+        assert (await anext(backend.events("begin"))).event_id == "1"
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "nexo_client"]
+    assert line.startswith("events cannot be fetched (server_busy: ")
+
+
 async def test_the_real_route_gives_what_was_committed_in_order(product: tuple[ServerProcess, str]) -> None:
     async with backend_of(product) as backend:
         ann, ben = fresh("ann"), fresh("ben")

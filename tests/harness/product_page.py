@@ -46,7 +46,7 @@ class Product:
     @contextlib.contextmanager
     def start(self, command: Sequence[str]) -> Iterator[Path]:
         """Runs a program in the folder; gives the file of its output."""
-        log = self.folder / "log"
+        log = self.folder / f"{command[-1]}.log"
         process = processes.spawn(command, cwd=self.folder, log=log, env=environment({}))
         try:
             yield log

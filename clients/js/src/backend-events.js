@@ -10,6 +10,7 @@ import { NexoError } from "./errors.js";
 
 const WAIT_S = 30;
 const LIMIT = 100;
+const WARNED_FAILURES = [2, 10]; // in a row: a wrong address must not go unnoticed, and a long outage must not fill a log
 
 /**
  * Events in order, each at least once, without end. Errors that may pass are waited for; others are thrown.
@@ -63,11 +64,12 @@ export class BackendEvents {
     const waitS = this.cursor === null ? 0 : this._options.waitS;
     const asked = { cursor: this.cursor, types: this._options.types, limit: this._options.limit, wait_s: waitS };
     const backoff = new Backoff(DEFAULTS.backoffMinMs, DEFAULTS.backoffMaxMs, Math.random);
-    for (;;) {
+    for (let failures = 0; ; failures += 1) {
       try {
         return this._take(await this._call("GET", "/server/events", asked, { waitS }));
       } catch (error) {
         if (!(error instanceof NexoError) || !error.isTransient) throw error;
+        if (WARNED_FAILURES.includes(failures)) console.warn(`Nexo: events cannot be fetched (${error.message}), trying again`);
         await new Promise((resolve) => setTimeout(resolve, backoff.next(error.retryAfterMs)));
       }
     }

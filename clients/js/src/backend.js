@@ -3,6 +3,7 @@
 import { ActingUser } from "./acting-user.js";
 import { BackendEvents } from "./backend-events.js";
 import { camel, snake } from "./camel-case.js";
+import { NexoError } from "./errors.js";
 import { Http } from "./http.js";
 
 export { NexoError } from "./errors.js";
@@ -19,8 +20,8 @@ export class NexoBackend {
    * @param {{timeoutMs?: number, fetch?: typeof globalThis.fetch}} [options]
    */
   constructor(url, key, { timeoutMs = 10_000, fetch = globalThis.fetch } = {}) {
-    this._http = new Http(url, fetch, timeoutMs);
-    this._key = key;
+    this._http = new Http(checkedUrl(url), fetch, timeoutMs);
+    this._key = checkedKey(key);
     const call = this._call.bind(this);
     this.users = new BackendUsers(call);
     this.tokens = new BackendTokens(call);
@@ -59,6 +60,19 @@ export class NexoBackend {
 
   /** For symmetry with other SDKs: there is nothing to close. */
   async close() {}
+}
+
+/** @param {string} url */
+function checkedUrl(url) {
+  if (!/^https?:\/\//.test(url)) throw new NexoError("bad_url", "Begin the address of the server with http:// or https://");
+  return url;
+}
+
+/** The key without the line end of the file that it was read from. The error does not show the key. @param {string} key */
+function checkedKey(key) {
+  const text = String(key).trim();
+  if (!/^[!-~]+$/.test(text)) throw new NexoError("bad_key", "Pass the key as `nexo key add` printed it: it is empty, or has other characters");
+  return text;
 }
 
 /** `backend.users`: needs the scope `users`. */

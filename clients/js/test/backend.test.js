@@ -129,6 +129,14 @@ describe("events", () => {
     assert.deepEqual([value.eventId, value.data, value.userId], ["3", { server_msg_id: "7" }, null]);
   });
 
+  test("a key or an address that cannot be one is refused at once, and not shown", () => {
+    for (const key of ["", "\n", "nexo_sk_te st", "nexo_sk_one\nnexo_sk_two"]) {
+      assert.throws(() => new NexoBackend("http://127.0.0.1:1", key), (error) => error.reason === "bad_key" && !error.message.includes("nexo_sk"));
+    }
+    assert.throws(() => new NexoBackend("127.0.0.1:8900", "nexo_sk_test"), { reason: "bad_url" });
+    assert.equal(new NexoBackend("http://127.0.0.1:1", "nexo_sk_test\n")._key, "nexo_sk_test");
+  });
+
   test("begin now without a cursor; an error that does not pass is thrown", async () => {
     asked.length = 0;
     const stream = backend.events(null, { types: ["message.saved", "message.recalled"], waitS: 1 });

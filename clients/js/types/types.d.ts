@@ -300,6 +300,10 @@ export type FileOptions = {
     name?: string | undefined;
     caption?: string | undefined;
     /**
+     * of an upload of this file that has begun already
+     */
+    address?: string | undefined;
+    /**
      * bytes that the server has, and bytes of the file
      */
     onProgress?: ((uploaded: number, size: number) => void) | undefined;

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from nexo_client.acting_user import ActingUser
 from nexo_client.backend_events import LIMIT, WAIT_S, BackendEvents
+from nexo_client.errors import ClientError
 from nexo_client.http import Call, Http, decode
 from nexo_client.types import BackendUser, IssuedToken, User
 
@@ -16,8 +17,8 @@ class NexoBackend:
     """A Nexo server as the backend of a product uses it, with a key that `nexo key add` printed."""
 
     def __init__(self, url: str, key: str, *, timeout_ms: int = 10_000) -> None:
-        self._http = Http(url.rstrip("/"), timeout_ms / 1000)
-        self._key = key
+        self._http = Http(_checked_url(url), timeout_ms / 1000)
+        self._key = _checked_key(key)
         self.users = BackendUsers(self.call)
         self.tokens = BackendTokens(self.call)
         self.sessions = BackendSessions(self.call)
@@ -48,6 +49,20 @@ class NexoBackend:
         """Returns what happens after `cursor`, for `async for`: from now on without one, with `begin` from the oldest
         that is kept. `types` are names such as `message.saved`; none are all."""
         return BackendEvents(self._call, cursor, types, limit, wait_s)
+
+
+def _checked_url(url: str) -> str:
+    if not url.startswith(("http://", "https://")):
+        raise ClientError("bad_url", "Begin the address of the server with http:// or https://")
+    return url.rstrip("/")
+
+
+def _checked_key(key: str) -> str:
+    """Returns the key without the line end of the file that it was read from. The error does not show the key."""
+    key = key.strip()
+    if not key or not all("!" <= letter <= "~" for letter in key):
+        raise ClientError("bad_key", "Pass the key as `nexo key add` printed it: it is empty, or has other characters")
+    return key
 
 
 class BackendUsers:

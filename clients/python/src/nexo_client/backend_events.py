@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
@@ -15,8 +16,11 @@ from nexo_client.errors import ClientError
 from nexo_client.http import Call, decode
 from nexo_client.types import BackendEvent
 
+log = logging.getLogger("nexo_client")
+
 WAIT_S = 30
 LIMIT = 100
+WARNED_FAILURES = (2, 10)  # in a row: a wrong address must not go unnoticed, and a long outage must not fill a log
 
 
 class BackendEventPage(Struct):
@@ -63,6 +67,8 @@ class BackendEvents(AsyncIterator[BackendEvent]):
             except ClientError as error:
                 if not error.is_transient:
                     raise
+                if failures in WARNED_FAILURES:
+                    log.warning("events cannot be fetched (%s), trying again", error)
                 await asyncio.sleep(self._backoff.pause_s(failures, error.retry_after_ms))
                 failures += 1
         page = decode(data, BackendEventPage)

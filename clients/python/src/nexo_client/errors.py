@@ -42,6 +42,7 @@ REASONS = {
     "file_changed": Reason("The file was changed or removed before it was uploaded."),
     "bad_signature": Reason("The webhook was not signed with this secret."),
     "bad_secret": Reason("The secret is none of a webhook."),
+    "bad_key": Reason("The key is empty, or has characters that no key has."),
     "webhook_expired": Reason("The webhook was signed too long ago."),
     "unknown_event": Reason("There is no event of that name."),
     "inbox_in_use": Reason("The client has an inbox already."),
