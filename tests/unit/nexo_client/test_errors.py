@@ -59,7 +59,14 @@ def test_group_conversations_have_the_servers_names() -> None:
 
 @pytest.mark.parametrize(
     ("msg_type", "content"),
-    [(1, "word " * 100), (7, "short"), (2, {"url": "u"}), (5, {"url": "u", "name": "n" * 300}), (6, {"url": "u"})],
+    [
+        (1, "word " * 100),
+        (7, "short"),
+        (2, {"url": "u"}),
+        (5, {"url": "u", "name": "n" * 300}),
+        (6, {"url": "u"}),
+        (8, {"title": "t"}),
+    ],
 )
 def test_quotes_are_those_that_the_server_makes(msg_type: int, content: object) -> None:
     fields = {"server_msg_id": "1", "client_msg_id": None, "conversation_id": "si_a:b", "seq": 1, "sender_id": "a"}

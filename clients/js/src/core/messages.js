@@ -252,7 +252,8 @@ export function quoteOf(target) {
 
 /** @param {number} msgType @param {any} content */
 export function quoteText(msgType, content) {
-  const line = typeof content === "string" ? content : content?.text || content?.name || content?.url || "";
+  const merged = msgType === 8 ? content?.title : null;
+  const line = typeof content === "string" ? content : merged || content?.text || content?.name || content?.url || "";
   return msgType === 6 ? "" : [...String(line)].slice(0, QUOTE_CHARS).join("");
 }
 

@@ -166,6 +166,8 @@ def quote_text(msg_type: int, content: Any) -> str:
         text = str(content)
     elif msg_type in MEDIA_TYPES:
         text = str(content.get("text") or content.get("name") or content.get("url") or "")
+    elif msg_type == MsgType.MERGED:
+        text = str(content.get("title") or "")
     return text[:QUOTE_MAX_CHARS]
 
 
