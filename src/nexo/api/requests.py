@@ -210,6 +210,8 @@ class ForwardTo(Struct, forbid_unknown_fields=True, frozen=True):
 class ForwardRequest(ApiRequest, frozen=True):
     """The number of messages times that of targets is at most 200."""
 
+    error_names = {"title": "content"}
+
     client_msg_id: Annotated[ClientMsgId, Meta(description="New for every request, the same when it is repeated.")]
     server_msg_ids: Annotated[list[MessageId], form(maxItems=100)]
     to: Annotated[list[ForwardTo], form(maxItems=20)]
