@@ -14,6 +14,10 @@ class MariaDb(SqlServer):
     admin_database = "mysql"
     accounts = ("mysql",)
 
+    def has_connections(self, url: str) -> bool:
+        database = url.rpartition("/")[2]
+        return bool(self.execute(f"SELECT id FROM information_schema.processlist WHERE db = '{database}'"))
+
     def drop_database(self, url: str) -> None:
         database = url.rpartition("/")[2]
         # DROP waits for every transaction that has touched a table, so those end first.

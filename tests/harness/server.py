@@ -182,6 +182,10 @@ class SqlServer(Server):
     def drop_database(self, url: str) -> None:
         """Also when connections to it are still open, or hold locks."""
 
+    @abstractmethod
+    def has_connections(self, url: str) -> bool:
+        """Whether any connection to this database is open."""
+
     def execute(self, statement: str, database: str | None = None) -> list[tuple[Any, ...]]:
         """Run one statement on a connection of its own, as administrator; callable from anywhere."""
         return sql.execute(self.url(database or self.admin_database), statement)
