@@ -432,12 +432,12 @@ def main() -> None:
     print("\n".join(rows))
     if given.markdown:
         machine = this_machine()
-        told = (
+        line = (
             f"Recorded on {time.strftime('%Y-%m-%d')}: {machine.processor}, {machine.cores} cores, {machine.system}, "
             f"Python {machine.python}. Medians of {given.rounds} rounds."
         )
         head = ["| # | what | must | aim | measured | reached |", "|---|---|---|---|---|---|"]
-        replace_part(given.markdown, "files.py", f"{told}\n\n" + "\n".join([*head, *rows]))
+        replace_part(given.markdown, "files.py", f"{line}\n\n" + "\n".join([*head, *rows]))
 
 
 if __name__ == "__main__":

@@ -132,7 +132,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """What a failed test leaves open is closed now, and not told as the failure of the next one."""
+    """What a failed test leaves open is closed now, and not reported as the failure of the next one."""
     failed_before = item.session.testsfailed
     result = yield
     if item.session.testsfailed > failed_before:

@@ -52,7 +52,7 @@ def test_an_expression_speaks_of_what_there_is(expression: str) -> None:
     for name, selector in found:
         family = FAMILIES.get(family_of(name))
         assert family is not None, name
-        assert (family.kind is MetricKind.HISTOGRAM) is (family_of(name) != name), f"{name} is told in parts"
+        assert (family.kind is MetricKind.HISTOGRAM) is (family_of(name) != name), f"{name} is exposed in parts"
         known |= set(family.labels)
         assert set(re.findall(r"(\w+)\s*[=!]~?\"", selector)) <= set(family.labels) | _EVERYWHERE, expression
         if family.kind is MetricKind.COUNTER:

@@ -252,7 +252,7 @@ def test_the_picture_of_the_readme(town: dict[str, str], people: People, api: Ap
     jonas.field.press_sequentially("North")
     expect(window.page.locator(".typing-row.on")).to_be_visible()
     window.picture("chat")
-    if RENEW_PICTURES:  # looked at by whoever asked for it, then committed
+    if RENEW_PICTURES:  # to be looked at before they are committed
         target = Path(__file__).parents[2] / "docs" / "images" / "chat.png"
         target.parent.mkdir(exist_ok=True)
         shutil.copy(PICTURES / "chat.png", target)

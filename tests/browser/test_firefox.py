@@ -119,7 +119,7 @@ def test_reading_older_messages_while_new_ones_come(
     for number in range(40):
         api.send("mo", "lia", f"Later {number}")
     api.close()
-    lia.until("() => document.querySelector('.jump') && document.querySelector('.side').innerText.includes('Later 39')")
+    lia.until("() => document.querySelector('.jump')?.innerText.includes('40')")
     top = lia.run(
         "(key) => document.querySelector(`li[data-key='${key}']`)?.getBoundingClientRect().top", before["key"]
     )

@@ -52,7 +52,7 @@ async def test_a_long_body_is_no_long_head(implementation: str) -> None:
     body = bytes(100_000)
     post = request_head("/", [*HOST, ("Content-Length", str(len(body)))], "POST") + body
     async with scripted_server(implementation) as server, raw_client(server.port) as client:
-        # all at once: of a read that ends one request and begins another, nobody knows how much is the head's
+        # all at once: of a read that ends one request and begins another, it is unknown how much is the head's
         get = request_head("/", [*HOST, ("X-Much", "x" * 30_000)])
         await client.send(post + get[:20_000])
         assert (await client.response()).body == b"hello"

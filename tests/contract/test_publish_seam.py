@@ -1,4 +1,4 @@
-"""The publish seam: whatever happens to a submitter or a listener, commits are told to all listeners, once."""
+"""The publish seam: whatever happens to a submitter or a listener, commits are reported to all listeners, once."""
 
 from __future__ import annotations
 

@@ -369,7 +369,7 @@ async def test_those_who_save_are_counted_until_they_leave_or_fall_silent(server
 
 
 async def _is_alone(streams: Streams) -> bool:
-    """Whoever has said nothing for a moment is not counted any more."""
+    """A consumer that has been silent for a moment is not counted any more."""
     return await streams.join(0.02) == 1
 
 

@@ -60,7 +60,7 @@ async def test_deleting_on_one_device_deletes_on_the_others_and_nowhere_else(ser
         assert [m["content"] for m in (await ben.get("/msg/pull", conversation_id=name, begin_seq=1))["messages"]] == [
             "0", "1", "2", "3", "about that", "and this", "afterwards",
         ]  # fmt: skip
-        # signed in again, a device has what the others have, without what it was told before
+        # signed in again, a device has what the others have, without what it received before
         late = await ann.connect(device_id="late")
         assert [frame["body"] for frame in late.seen("SINGLE_CHAT")] == ["afterwards"]
         for client in (phone, desk, theirs):
@@ -159,7 +159,7 @@ async def test_a_message_expires_for_everyone_at_its_time_in_every_dialect(serve
 
 
 class Hesitant(EnvelopeSpeaker):
-    """Stops reading at the first message, until it is told to go on."""
+    """Stops reading at the first message, until it is resumed."""
 
     def _take(self, frame: Any) -> None:
         super()._take(frame)

@@ -50,7 +50,7 @@ def server(proxy_kind: type[Nginx] | type[HaProxy]) -> Iterator[Behind]:
         gateway__heartbeat_s=1,
         gateway__idle_s=3,
     ) as running:
-        gone = ServerProcess()  # nobody listens there: the proxy goes on with the other one
+        gone = ServerProcess()  # no server listens there: the proxy goes on with the other one
         gone.start()
         gone.kill()
         with proxy_kind([gone.port, running.port]) as proxy:

@@ -31,7 +31,7 @@ Row = tuple[str, int, int]  # conversation, seq, server_msg_id
 
 
 def stored(connection: Connection) -> list[Row]:
-    """Every message; of events only those that are told as themselves, and here there are none."""
+    """Every message; of events only those that have an entry of their own, and here there are none."""
     found = connection.execute(
         text(
             "SELECT c.conversation_id,m.seq,m.server_msg_id FROM messages m JOIN conversations c ON c.id=m.conv "

@@ -19,7 +19,7 @@ COUNT = 12
 
 
 class Judge(Receiver):
-    """Rejects 7 and replaces 9; afterwards it rejects everything, if it is told to."""
+    """Rejects 7 and replaces 9; afterwards it rejects everything, if asked to."""
 
     def __init__(self) -> None:
         super().__init__()

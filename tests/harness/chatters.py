@@ -144,7 +144,7 @@ async def gather_chatters(server: ServerProcess, names: Sequence[str]) -> list[C
 
 
 async def until_more(chatters: Sequence[Chatter], running: Sequence[asyncio.Task[None]], count: int = 100) -> None:
-    """So many more messages are saved, and nobody has given up."""
+    """So many more messages are saved, and no chatter has given up."""
     wanted = _saved(chatters) + count
 
     def is_over() -> bool:

@@ -69,7 +69,7 @@ def _alarm_reaches_the_test() -> Iterator[None]:
 
 def release_what_failed() -> None:
     """Python keeps the traceback of the last failure, and with it the sockets and loops in its frames. Whenever they
-    are collected, it says that they were not closed: here to nobody."""
+    are collected, it says that they were not closed: here to no caller."""
     for name in ("last_exc", "last_type", "last_value", "last_traceback"):
         if hasattr(sys, name):
             delattr(sys, name)

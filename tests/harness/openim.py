@@ -172,7 +172,7 @@ class OpenimClient:
         return next(one for one in await self._history(name) if text_of(one) == text)
 
     async def send_file(self, name: str, data: bytes, recv_id: str) -> None:
-        """Send a file as an application does: one SDK uploads by itself, the other is told the address."""
+        """Send a file as an application does: one SDK uploads by itself, the other gets the address."""
         if self._kind == "go":
             path = self.data / name
             path.write_bytes(data)

@@ -3,7 +3,7 @@
 Everything passes until it is told otherwise. `cut` breaks the open connections; `cut_at` waits for a statement
 and breaks the one connection that carries it, before the server sees it or after the server has answered, or
 on the near side only, so that the server goes on waiting; `stall` keeps all connections open and lets nothing
-through until `flow`; `refuse` lets nobody connect until `flow`. In front of Redis `stall` may be for one kind of
+through until `flow`; `refuse` lets no client connect until `flow`. In front of Redis `stall` may be for one kind of
 connection only: those that listen to channels, or those that send commands.
 """
 

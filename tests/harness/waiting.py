@@ -1,7 +1,7 @@
 """How tests wait: for a sign, for its absence, or for time itself where time is the cause.
 
 No test calls `sleep`: tests/test_tests.py counts those that do. What tells of itself (a frame, a call, an event) is
-awaited where it is told: `Client.expect`, `ScriptedPeer.until`, `ServerProcess.wait_for_output`. `until` is for what
+awaited where it shows: `Client.expect`, `ScriptedPeer.until`, `ServerProcess.wait_for_output`. `until` is for what
 only shows when it is looked at: a row, a metric, a file, another process.
 """
 

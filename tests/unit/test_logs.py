@@ -1,4 +1,4 @@
-"""Logs: one line per event, whoever writes it."""
+"""Logs: one line per event, from any part of the server."""
 
 from __future__ import annotations
 

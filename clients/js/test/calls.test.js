@@ -97,7 +97,7 @@ test("two who call each other share one call", async () => {
   assert.deepEqual(unexpected, []);
 });
 
-test("a call goes on when the connection of the caller breaks, and its end is told afterwards", async () => {
+test("a call goes on when the connection of the caller breaks, and its end is reported afterwards", async () => {
   const [hal, ida] = [await people.connect("hal"), await people.connect("ida")];
   const ring = incoming(ida);
   const outgoing = await hal.calls.invite("ida", { kind: "audio", sdp: "v=0" });

@@ -156,7 +156,7 @@ describe("changes of messages", () => {
     }
   });
 
-  test("deleting and clearing reach all devices, and nobody else", async () => {
+  test("deleting and clearing reach all devices, and no other user", async () => {
     const [ann, ben] = names("ann", "ben");
     const one = await people.connect(ann);
     const other = await people.connect(ben);

@@ -204,7 +204,7 @@ def test_a_resync_names_the_conversations_that_are_known_to_be_concerned(
     assert after(["b"], ["a", "b"]) == ["a", "b"]
     assert after(["a"], [], ["b"]) is None, "anything may be missing"
     assert after([f"c{i}" for i in range(module.RESYNC_NAMES_MAX + 1)]) is None, "too many to name"
-    assert after(["a"]) == ["a"], "what was told before is not told again"
+    assert after(["a"]) == ["a"], "what was sent before is not sent again"
 
 
 def test_what_waits_for_sync_is_bounded_and_the_rest_is_told_by_resync(
